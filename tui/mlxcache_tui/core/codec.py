@@ -1,0 +1,30 @@
+"""Events to JSON lines and back: the one format of the session file and of the observer's socket."""
+
+import hashlib
+
+import msgspec
+
+from mlxcache_tui.core.events import AnyEvent, Event
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def encode_event(event: Event) -> bytes:
+    """One event as one line of JSON, with its newline."""
+    return _encoder.encode(event) + b"\n"
+
+
+def decode_event(line: bytes) -> AnyEvent:
+    """The event in one line.
+
+    Raises:
+        msgspec.DecodeError: the line is not JSON.
+        msgspec.ValidationError: it is JSON but not an event of this version; the text names the place.
+    """
+    return _decoder.decode(line)
+
+
+def text_id_of(text: str) -> str:
+    """The name under which a message text is kept: 16 hex digits of its SHA-1 (an address, not a secret)."""
+    return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

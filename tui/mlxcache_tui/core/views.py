@@ -1,0 +1,227 @@
+"""What the faces show: frozen views, made from the state by `present`, drawn by widgets and reports.
+
+Numbers stay numbers here (seconds, bytes, tokens; None is unknown); the drawing turns them into text. Texts are clean.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from mlxcache_tui.core.events import EntryType, LogKind, ServerPhase
+
+RequestPhase = Literal["queued", "prefill", "thinking", "answering", "done", "cut", "failed", "cancelled"]
+ReasonKind = Literal[
+    "pending",
+    "hit",
+    "first",
+    "diverged",
+    "in_flight",
+    "restarted",
+    "model_changed",
+    "evicted",
+    "cancelled",
+    "sequential",
+    "not_trimmable",
+    "disabled",
+    "not_reported",
+    "unknown",
+]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all views: compared by value, so that a widget can skip what did not change."""
+
+
+class StatusView(View, frozen=True, kw_only=True):
+    """The top line."""
+
+    model: str | None
+    address: str | None
+    mlx_lm: str | None
+    phase: ServerPhase
+    text: str
+    """One line: what the server is doing, or why it is not."""
+    busy: int
+    """Requests in work now."""
+    observed: Literal["observer", "log", "client", "none"]
+    fetch_percent: float | None
+    load_s: float | None
+    reuse_last: float | None
+    """Cached ratio (0 to 1) of the last finished request that reported it."""
+    reuse_session: float | None
+    """Token-weighted cached ratio of the session, warm-ups left out."""
+    evictions: int | None
+    watch_only: bool
+    ours: bool
+    """We started this server, so that we may stop and restart it."""
+
+
+class RequestRow(View, frozen=True, kw_only=True):
+    """One row of the request table. Seconds, tokens, tokens per second; definitions in `metrics`."""
+
+    key: str
+    number: int
+    """Running number of the session; 0 for the warm-up that belongs to getting ready."""
+    policy: str
+    phase: RequestPhase
+    ours: bool
+    warmup: bool
+    prefill_done: int | None = None
+    prefill_total: int | None = None
+    eta_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    cached_ratio: float | None = None
+    cached_source: Literal["usage", "observer", "derived"] | None = None
+    wait_s: float | None = None
+    ttft_s: float | None = None
+    ttfo_s: float | None = None
+    prefill_tps: float | None = None
+    output_tokens: int | None = None
+    decode_tps: float | None = None
+    e2e_s: float | None = None
+    finish_reason: str | None = None
+    reason: ReasonKind = "pending"
+    why: str = ""
+    """Short: `hit: 112 tokens of #1`, `evicted by #3 (count 2)`, or the error's line."""
+    inferred: bool = False
+    """The reason is inferred (drawn with ≈), not measured."""
+
+
+class EntryRow(View, frozen=True, kw_only=True):
+    """One stored entry of the prompt cache, or one that just went."""
+
+    entry: int
+    type: EntryType
+    policy: str
+    tokens: int
+    bytes: int
+    inserted_ns: int
+    made_by: int | None
+    """Number of the request that made it."""
+    used_by: tuple[int, ...]
+    """Numbers of the requests that it served, latest last, at most 4."""
+    next_victim: bool
+    gone: Literal["evicted", "swallowed"] | None
+    gone_text: str
+    """`by #7 · count 2`; empty while it is stored."""
+
+
+class CacheView(View, frozen=True, kw_only=True):
+    """The prompt cache as the server holds it. `known`: how far this can be trusted."""
+
+    known: Literal["observer", "counted", "unknown"]
+    note: str
+    """One line where there is something to say: what is not known and why, or that a limit is not enforced."""
+    entries: tuple[EntryRow, ...]
+    """Oldest first within each type, then the ones that went lately (at most 5)."""
+    count: int | None
+    max_count: int | None
+    bytes: int | None
+    max_bytes: int | None
+    counted_text: str
+    """The server's own counters, labelled `before request …`; empty when none were printed."""
+
+
+class MemoryPoint(View, frozen=True, kw_only=True):
+    """One sample: monotonic ns and bytes (None is a gap)."""
+
+    at_ns: int
+    bytes: int | None
+
+
+class MemoryMark(View, frozen=True, kw_only=True):
+    """Something that happened on the time line of the memory graph."""
+
+    at_ns: int
+    kind: Literal["eviction", "restart"]
+
+
+class MemoryView(View, frozen=True, kw_only=True):
+    """The server process's memory, bytes; each None is unknown and drawn as —."""
+
+    source: Literal["footprint", "pss", "rss"] | None
+    points: tuple[MemoryPoint, ...]
+    marks: tuple[MemoryMark, ...]
+    now: int | None
+    peak: int | None
+    limit: int | None
+    limit_name: str
+    pressure: str | None
+    mlx_active: int | None
+    mlx_pool: int | None
+    mlx_peak: int | None
+    weights: int | None
+    cache: int | None
+    other: int | None
+    """now - weights - cache - pool: what none of them explains."""
+
+
+class LogRow(View, frozen=True, kw_only=True):
+    """One line of the log pane. `seq` counts from the start of the session and never repeats."""
+
+    seq: int
+    text: str
+    kind: LogKind | Literal["mark"]
+    """`mark` is a line of ours among the server's (an eviction, a restart)."""
+    level: str | None
+    request: int | None
+    """Number of the request that it belongs to, if known."""
+
+
+class LogView(View, frozen=True, kw_only=True):
+    """The lines kept (a bounded ring); `first_seq` is the seq of rows[0]; rows with seq ≥ `changed_from` changed or are new."""
+
+    rows: tuple[LogRow, ...]
+    total: int
+    source: str
+    """Where the lines come from, or why there are none (`start with --log FILE to see the log`)."""
+
+
+class Phase(View, frozen=True, kw_only=True):
+    """One bar of the timeline: seconds since t0."""
+
+    name: Literal["connect", "wait", "prefill", "thinking", "answer"]
+    start_s: float
+    end_s: float
+
+
+class MessageView(View, frozen=True, kw_only=True):
+    """One message as sent."""
+
+    role: str
+    text: str
+
+
+class DetailView(View, frozen=True, kw_only=True):
+    """Everything about one request."""
+
+    row: RequestRow
+    title: str
+    answer: str
+    reasoning: str
+    error: str
+    hint: str
+    """For instance: ran out while thinking: raise max tokens or turn thinking off."""
+    evidence: tuple[str, ...]
+    """The reason in full, a line each."""
+    messages: tuple[MessageView, ...]
+    timeline: tuple[Phase, ...]
+    facts: tuple[tuple[str, str], ...]
+    """Name and value of further figures (server's own stamps, gaps between chunks p50/p99, path …)."""
+    curl: str
+
+
+class NoticeView(View, frozen=True, kw_only=True):
+    """A line for the person. `seq` never repeats."""
+
+    seq: int
+    level: Literal["info", "warning", "error"]
+    pane: str
+    text: str
+
+
+class ForecastView(View, frozen=True, kw_only=True):
+    """What would happen if the composer's text were sent now; empty text: nothing can be said."""
+
+    text: str
