@@ -1,0 +1,96 @@
+"""One definition for each figure of a request. Times are monotonic ns in, seconds out; None is unknown, never 0.
+
+Definitions and the anchors that they were compared with: t0 first byte written, tH headers read, tF first non-empty
+reasoning, answer or tool text, tC first non-empty answer or tool text, tE the event with `finish_reason`, tD the end of
+the stream; P prompt tokens, C cached tokens, N output tokens.
+"""
+
+from mlxcache_tui.core.state import RequestState
+
+MIN_PREFILL_TOKENS = 64
+"""Fewer uncached tokens than this give no prefill rate: a rate from so few says nothing."""
+
+
+def seconds(start: int | None, end: int | None) -> float | None:
+    """From one stamp to another, in seconds; None if either is unknown."""
+    return None if start is None or end is None else max(0, end - start) / 1e9
+
+
+def wait_s(request: RequestState) -> float | None:
+    """tH - t0: queueing and tokenising, until the server admits the request."""
+    return seconds(request.stamps.sent, request.stamps.admitted)
+
+
+def ttft_s(request: RequestState) -> float | None:
+    """TTFT = tF - t0, reasoning counts. Unknown for a reply that was not streamed to us."""
+    return seconds(request.stamps.sent, request.stamps.first_token)
+
+
+def ttfo_s(request: RequestState) -> float | None:
+    """Time to first visible output = tC - t0."""
+    return seconds(request.stamps.sent, request.stamps.first_answer)
+
+
+def prefill_s(request: RequestState) -> float | None:
+    """tF - tH: reading what was not cached (on the sequential path the look-up as well)."""
+    return seconds(request.stamps.admitted, request.stamps.first_token)
+
+
+def uncached_tokens(request: RequestState) -> int | None:
+    """U = P - C."""
+    if request.prompt_tokens is None or request.cached_tokens is None:
+        return None
+    return request.prompt_tokens - request.cached_tokens
+
+
+def prefill_tps(request: RequestState) -> float | None:
+    """U / prefill time, tokens per second; while it runs, what is done since admission. Blank if U < 64."""
+    if request.stamps.first_token is None:
+        done, took = request.prefill_done, seconds(request.stamps.admitted, request.prefill_ns)
+        return done / took if done and took and done >= MIN_PREFILL_TOKENS else None
+    uncached, took = uncached_tokens(request), prefill_s(request)
+    return uncached / took if uncached is not None and uncached >= MIN_PREFILL_TOKENS and took else None
+
+
+def eta_s(request: RequestState) -> float | None:
+    """What is left of the prefill at the speed so far, in seconds."""
+    done, total = request.prefill_done, request.prefill_total
+    took = seconds(request.stamps.admitted, request.prefill_ns)
+    return (total - done) * took / done if done and total is not None and took else None
+
+
+def decode_tps(request: RequestState) -> float | None:
+    """(N - 1) / (tE - tF) for N ≥ 2; mlx_lm's N counts the stop token, whose time is tE.
+
+    While it runs: text events instead of tokens, up to the last one.
+    """
+    if request.outcome is None:
+        events, took = len(request.gaps_ns), seconds(request.stamps.first_token, request.last_text_ns)
+        return (events - 1) / took if events >= 2 and took else None
+    took = seconds(request.stamps.first_token, request.stamps.finish)
+    output = request.output_tokens
+    return (output - 1) / took if output is not None and output >= 2 and took else None
+
+
+def e2e_s(request: RequestState) -> float | None:
+    """tE - t0; where no finish was told, tD - t0."""
+    stamps = request.stamps
+    return seconds(stamps.sent, stamps.finish if stamps.finish is not None else stamps.ended)
+
+
+def cached_ratio(request: RequestState) -> float | None:
+    """C / P; None where the reply had no such field."""
+    if request.cached_tokens is None or not request.prompt_tokens:
+        return None
+    return request.cached_tokens / request.prompt_tokens
+
+
+def session_ratio(requests: list[RequestState]) -> float | None:
+    """Σ C / Σ P over the requests that reported both: weighted by tokens, warm-ups left out by the caller."""
+    pairs = [
+        (request.cached_tokens, request.prompt_tokens)
+        for request in requests
+        if request.cached_tokens is not None and request.prompt_tokens
+    ]
+    total = sum(prompt for _, prompt in pairs)
+    return sum(cached for cached, _ in pairs) / total if total else None

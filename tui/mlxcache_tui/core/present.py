@@ -1,0 +1,244 @@
+"""State to views. `Presenter` keeps what did not change, so that equal views are the same objects."""
+
+from typing import Literal
+
+from mlxcache_tui.core import metrics
+from mlxcache_tui.core.cachemodel import next_victim
+from mlxcache_tui.core.reduce_cache import policy_of
+from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.views import (
+    CacheView,
+    EntryRow,
+    LogView,
+    MemoryPoint,
+    MemoryView,
+    RequestPhase,
+    RequestRow,
+    StatusView,
+)
+
+
+def request_phase(request: RequestState) -> RequestPhase:
+    """Where a request stands, from its stamps."""
+    if request.outcome is not None:
+        return request.outcome
+    stamps = request.stamps
+    if stamps.first_answer is not None:
+        return "answering"
+    if stamps.first_token is not None:
+        return "thinking"
+    return "queued" if stamps.admitted is None and request.server.admitted is None else "prefill"
+
+
+def request_text(request: RequestState) -> str:
+    """The answer so far."""
+    return "".join(request.answer)
+
+
+def _why(state: SessionState, request: RequestState) -> str:
+    if request.error:
+        return request.error
+    parts = [request.reason.detail] if request.reason else []
+    if hint := finish_hint(request):
+        parts.append(hint)
+    for entry in request.evicted:
+        record = state.cache.records.get(entry)
+        if record:
+            maker = state.number_of(record.key)
+            parts.append(f"✂ evicted {policy_of(state, record.key)}" + (f" (#{maker})" if maker is not None else ""))
+    return " · ".join(parts)
+
+
+def finish_hint(request: RequestState) -> str:
+    """`ran out while thinking` where all output tokens went into reasoning."""
+    if request.finish_reason == "length" and request.reasoning and not request.answer:
+        return "ran out while thinking"
+    return ""
+
+
+def request_row(state: SessionState, request: RequestState) -> RequestRow:
+    """The table's row for a request."""
+    phase = request_phase(request)
+    live_output = len(request.gaps_ns) or None
+    return RequestRow(
+        key=request.key,
+        number=request.number,
+        policy=request.policy,
+        phase=phase,
+        ours=request.ours,
+        warmup=request.warmup,
+        prefill_done=request.prefill_done if phase == "prefill" else None,
+        prefill_total=request.prefill_total if phase == "prefill" else None,
+        eta_s=metrics.eta_s(request) if phase == "prefill" else None,
+        prompt_tokens=request.prompt_tokens,
+        cached_tokens=request.cached_tokens,
+        cached_ratio=metrics.cached_ratio(request),
+        cached_source=request.cached_source,
+        wait_s=metrics.wait_s(request),
+        ttft_s=metrics.ttft_s(request),
+        ttfo_s=metrics.ttfo_s(request),
+        prefill_tps=metrics.prefill_tps(request),
+        output_tokens=request.output_tokens if request.outcome is not None else live_output,
+        decode_tps=metrics.decode_tps(request),
+        e2e_s=metrics.e2e_s(request) if request.outcome is not None else None,
+        finish_reason=request.finish_reason,
+        reason=request.reason.kind if request.reason else "pending",
+        why=_why(state, request),
+        inferred=bool(request.reason and request.reason.inferred),
+    )
+
+
+def status_view(state: SessionState) -> StatusView:
+    """The top line."""
+    server = state.server
+    counted = [request for request in state.requests.values() if request.counts]
+    reported = [r for r in counted if r.outcome is not None and metrics.cached_ratio(r) is not None]
+    return StatusView(
+        model=short_model(server.model),
+        address=server.url.split("://", 1)[-1] if server.url else None,
+        mlx_lm=server.mlx_lm,
+        phase=server.phase,
+        text=server.text,
+        busy=sum(request.outcome is None for request in state.requests.values()),
+        observed="none" if server.phase == "none" else _observed(state),
+        fetch_percent=server.fetch_percent,
+        load_s=server.loaded.seconds if server.loaded else None,
+        reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
+        reuse_session=metrics.session_ratio(reported),
+        evictions=len(state.cache.evictions) if server.observed or state.cache.evictions else None,
+        watch_only=server.watch_only,
+        ours=server.mode == "launched",
+    )
+
+
+def _observed(state: SessionState) -> Literal["observer", "log", "client", "none"]:
+    if state.server.observed:
+        return "observer"
+    return "log" if state.log.read else "client"
+
+
+def short_model(model: str | None) -> str | None:
+    """A model's name without its organisation or folder."""
+    return model.rstrip("/").rsplit("/", 1)[-1] if model else None
+
+
+def cache_view(state: SessionState) -> CacheView:
+    """The cache pane."""
+    cache = state.cache
+    stored = sorted(cache.stored.values(), key=lambda r: ("assistant", "user", "system").index(r.type))
+    victim = next_victim((r.entry, r.type) for r in cache.stored.values())
+    observed = cache.known == "observer"
+    return CacheView(
+        known=cache.known,
+        note=_cache_note(state),
+        entries=tuple(_entry_row(state, r, victim=victim) for r in (*stored, *cache.gone)),
+        count=len(cache.stored) if observed else (cache.counted.count if cache.counted else None),
+        max_count=cache.max_count,
+        bytes=cache.bytes if observed else (int(cache.counted.gigabytes * 1e9) if cache.counted else None),
+        max_bytes=cache.max_bytes,
+        counted_text=_counted_text(state),
+    )
+
+
+def _cache_note(state: SessionState) -> str:
+    cache, server = state.cache, state.server
+    if server.phase in ("none", "exited", "unreachable"):
+        return "no server"
+    if cache.known == "observer":
+        if cache.max_bytes is not None and cache.bytes > cache.max_bytes:
+            return "over the byte limit: it is not applied on the sequential path"
+        return ""
+    if server.mode == "launched":
+        return "waiting for the observer"
+    if cache.counted:
+        return "not observed: only the server's own counters are known"
+    return "not observed: start the server with mlxcache-tui to see its entries"
+
+
+def _counted_text(state: SessionState) -> str:
+    counted = state.cache.counted
+    if counted is None:
+        return ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counted.by_type.items())
+    return f"log, before the last request: {counted.count} sequences, {counted.gigabytes:.2f} GB" + (
+        f" ({kinds})" if kinds else ""
+    )
+
+
+def _entry_row(state: SessionState, record: EntryRecord, *, victim: int | None) -> EntryRow:
+    by = state.number_of(record.gone_by)
+    if record.gone == "evicted":
+        gone_text = " · ".join(part for part in (f"by #{by}" if by else "", f"{record.rule} {record.limit}") if part)
+    elif record.gone == "swallowed":
+        longer = state.cache.records.get(record.swallowed_by or -1)
+        gone_text = f"part of a longer entry of #{by}" if by else ("part of a longer entry" if longer else "replaced")
+    else:
+        gone_text = ""
+    used = dict.fromkeys(number for key in record.used_by if (number := state.number_of(key)) is not None)
+    return EntryRow(
+        entry=record.entry,
+        type=record.type,
+        policy=policy_of(state, record.key),
+        tokens=record.tokens,
+        bytes=record.bytes,
+        inserted_ns=record.inserted_ns,
+        made_by=state.number_of(record.key),
+        used_by=tuple(used)[-4:],
+        next_victim=record.entry == victim and record.gone is None,
+        gone=record.gone,
+        gone_text=gone_text,
+    )
+
+
+def memory_view(state: SessionState) -> MemoryView:
+    """The memory pane."""
+    memory, server = state.memory, state.server
+    last = memory.samples[-1] if memory.samples else None
+    now = last.bytes if last else None
+    weights = server.loaded.weights_bytes if server.loaded else None
+    cache = state.cache.bytes if state.cache.known == "observer" else None
+    pool = memory.mlx.pool if memory.mlx else None
+    parts = (weights, cache, pool)
+    explained = sum(part for part in parts if part is not None)
+    other = None if now is None or None in parts else max(0, now - explained)
+    return MemoryView(
+        source=last.source if last else None,
+        points=tuple(MemoryPoint(at_ns=sample.at_ns, bytes=sample.bytes) for sample in memory.samples),
+        marks=tuple(memory.marks),
+        now=now,
+        peak=memory.peak,
+        limit=last.limit if last else None,
+        limit_name="wired limit" if last and last.source == "footprint" else "limit",
+        pressure=last.pressure if last else None,
+        mlx_active=memory.mlx.active if memory.mlx else None,
+        mlx_pool=pool,
+        mlx_peak=memory.mlx_peak,
+        weights=weights,
+        cache=cache,
+        other=other,
+    )
+
+
+def log_view(state: SessionState) -> LogView:
+    """The log pane."""
+    if state.log.read or state.log.rows:
+        source = state.server.log_path or "the server's output"
+    elif state.server.mode == "attached":
+        source = "the server's log is not known: start with --log FILE to see it here"
+    else:
+        source = "no line yet"
+    return LogView(rows=tuple(state.log.rows), total=state.log.total, source=source)
+
+
+class Presenter:
+    """The rows of all requests, kept between folds: only those that changed are made anew."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, RequestRow] = {}
+
+    def rows(self, state: SessionState) -> tuple[RequestRow, ...]:
+        """All rows in the table's order."""
+        for key in state.dirty:
+            self._rows[key] = request_row(state, state.requests[key])
+        state.dirty.clear()
+        return tuple(self._rows.values())

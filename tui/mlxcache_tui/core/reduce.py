@@ -1,0 +1,230 @@
+"""The fold: `apply(state, event)` alone changes the state. Deterministic, so that a replay gives the same."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from mlxcache_tui.core import events as ev
+from mlxcache_tui.core import reduce_cache, reduce_requests
+from mlxcache_tui.core.log_rows import append_lines, mark, own_line
+from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.views import MemoryMark, NoticeView
+
+Part = Literal["server", "requests", "cache", "memory", "log", "notices"]
+
+_NOTHING: frozenset[Part] = frozenset()
+_SERVER: frozenset[Part] = frozenset({"server"})
+
+
+def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
+    """Fold one event into the state; returns the parts of the screen that it touches."""
+    state.now_ns = max(state.now_ns, event.at_ns)
+    match event:
+        case ev.LogRead() | ev.LogOwned() | ev.MemorySampled() | ev.MlxMemorySampled():
+            return _apply_sample(state, event)
+        case (
+            ev.LookedUp()
+            | ev.EntryInserted()
+            | ev.EntrySwallowed()
+            | ev.EntryEvicted()
+            | ev.CacheSnapshot()
+            | ev.CacheCounted()
+        ):
+            return reduce_cache.apply_cache(state, event)
+        case (
+            ev.RequestComposed()
+            | ev.RequestSent()
+            | ev.RequestAdmitted()
+            | ev.PrefillProgressed()
+            | ev.FirstTokenArrived()
+            | ev.TextArrived()
+            | ev.FinishArrived()
+            | ev.UsageReported()
+            | ev.RequestEnded()
+        ):
+            return reduce_requests.apply_request(state, event)
+        case (
+            ev.SessionStarted() | ev.PolicyKnown() | ev.TextKept() | ev.Noticed() | ev.EventsLost() | ev.SourceFailed()
+        ):
+            return _apply_session(state, event)
+        case _:
+            return _apply_server(state, event)
+
+
+_Sample = ev.LogRead | ev.LogOwned | ev.MemorySampled | ev.MlxMemorySampled
+
+
+def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
+    match event:
+        case ev.LogRead(lines=lines, replace_last=replace_last):
+            append_lines(state, lines, replace_last=replace_last)
+            return frozenset({"log"})
+        case ev.LogOwned(key=key, text=text):
+            own_line(state, key, text)
+            return frozenset({"log"})
+        case ev.MemorySampled(bytes=now, peak=peak):
+            state.memory.samples.append(event)
+            known = [figure for figure in (now, peak, state.memory.peak) if figure is not None]
+            state.memory.peak = max(known) if known else None
+            return frozenset({"memory"})
+        case ev.MlxMemorySampled():
+            state.memory.mlx = event
+            state.memory.mlx_peak = max(event.peak, state.memory.mlx_peak or 0)
+            return frozenset({"memory"})
+
+
+_Session = ev.SessionStarted | ev.PolicyKnown | ev.TextKept | ev.Noticed | ev.EventsLost | ev.SourceFailed
+
+
+def _apply_session(state: SessionState, event: _Session) -> frozenset[Part]:
+    match event:
+        case ev.SessionStarted():
+            state.program, state.started = event.program, event.started
+            state.started_ns, state.wall_ns = event.at_ns, event.wall_ns
+            return _SERVER
+        case ev.PolicyKnown(label=label, text=text):
+            state.policies[label] = text
+            return _NOTHING
+        case ev.TextKept(text_id=text_id, text=text):
+            state.texts[text_id] = text
+            return _NOTHING
+        case ev.Noticed(level=level, pane=pane, text=text):
+            return _notice(state, level, pane, text)
+        case ev.EventsLost(count=count):
+            text = f"{count} events of the server were lost: this viewer was too slow; what they said is unknown"
+            return _notice(state, "warning", "server", text)
+        case ev.SourceFailed(source=source, error=error):
+            return _notice(state, "error", "server", f"{source} stopped: {error}")
+
+
+def _notice(state: SessionState, level: Literal["info", "warning", "error"], pane: str, text: str) -> frozenset[Part]:
+    state.notice_count += 1
+    state.notices.append(NoticeView(seq=state.notice_count, level=level, pane=pane, text=text))
+    return frozenset({"notices"})
+
+
+_Server = (
+    ev.ServerTargeted
+    | ev.ServerLaunched
+    | ev.ServerPhaseChanged
+    | ev.ModelFetchProgressed
+    | ev.ServerIdentified
+    | ev.ObserverConnected
+    | ev.ObserverLost
+    | ev.ModelLoadStarted
+    | ev.ModelLoaded
+    | ev.ModelLoadFailed
+    | ev.WorkerDied
+    | ev.ServerExited
+)
+
+
+def _apply_server(state: SessionState, event: _Server) -> frozenset[Part]:
+    server = state.server
+    match event:
+        case ev.ServerTargeted():
+            _target(state, event)
+        case ev.ServerLaunched():
+            _new_process(state, event.pid, event.at_ns)
+            server.port, server.command, server.flags, server.blas = event.port, event.command, event.flags, event.blas
+        case ev.ServerPhaseChanged(phase=phase, text=text):
+            server.phase, server.text = phase, text
+            if phase != "fetching":
+                server.fetch_percent = None
+        case ev.ModelFetchProgressed(percent=percent, text=text):
+            server.fetch_percent = percent
+            if server.phase in ("starting", "loading", "fetching"):
+                server.phase, server.text = "fetching", text
+        case ev.ServerIdentified():
+            _identify(state, event)
+        case ev.ObserverConnected():
+            _observer_connected(state, event)
+        case ev.ObserverLost():
+            server.observed = False
+            state.cache.known = "counted" if state.cache.counted else "unknown"
+        case ev.ModelLoadStarted(model=model):
+            server.loading_since, server.loaded = event.at_ns, None
+            server.phase, server.text = "loading", f"loading {model}"
+        case ev.ModelLoaded():
+            server.loaded, server.loading_since = event, None
+            server.text = ""
+        case ev.ModelLoadFailed(model=model, error=error):
+            server.loading_since = None
+            server.text = f"{model} did not load: {error}"
+        case ev.WorkerDied(error=error):
+            server.phase, server.text = "worker_dead", f"the generation thread died: {error}; restart the server"
+        case ev.ServerExited():
+            _exited(state, event)
+    return frozenset({"server", "cache", "memory", "log"})
+
+
+def _target(state: SessionState, event: ev.ServerTargeted) -> None:
+    server = state.server
+    if server.url != event.url:
+        server.mlx_lm = server.mlx = server.platform = server.software = None
+    server.url, server.mode, server.watch_only = event.url, event.mode, event.watch_only
+    server.model = event.model
+    server.log_path = event.log_path
+
+
+def _identify(state: SessionState, event: ev.ServerIdentified) -> None:
+    server = state.server
+    server.mlx_lm = event.mlx_lm or server.mlx_lm
+    server.mlx = event.mlx or server.mlx
+    server.platform = event.platform or server.platform
+    server.model = event.model or server.model
+    server.software = event.software or server.software
+
+
+def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> None:
+    server = state.server
+    if server.pid != event.pid:
+        _new_process(state, event.pid, event.started_ns or event.at_ns)
+    server.observed, server.hooks_missing = True, event.missing
+    server.mlx_lm = event.mlx_lm or server.mlx_lm
+    server.mlx = event.mlx or server.mlx
+    server.flags = {**event.flags, **server.flags}
+    server.log_path = event.log_path or server.log_path
+    server.model = server.model or event.flags.get("model")
+    state.cache.known = "observer"
+    reduce_cache.take_limits(state, event.flags)
+
+
+def _new_process(state: SessionState, pid: int, at_ns: int) -> None:
+    """A server process that was not known: its cache is empty, so nothing of the old one may be believed."""
+    server = state.server
+    if server.pid is not None:
+        state.memory.marks.append(MemoryMark(at_ns=at_ns, kind="restart"))
+        mark(state, "↻ the server is another process now: its cache starts empty")
+    server.pid, server.epoch = pid, server.epoch + 1
+    server.loaded, server.loading_since, server.exit_tail = None, None, ()
+    server.observed, server.phase, server.text = False, "starting", ""
+    state.cache.stored.clear()
+    state.cache.gone.clear()
+    state.cache.records.clear()
+    state.cache.counted = None
+    state.cache.known = "unknown"
+    state.memory.mlx = None
+
+
+def _exited(state: SessionState, event: ev.ServerExited) -> None:
+    server = state.server
+    if server.pid not in (None, event.pid):
+        return
+    how = f"signal {event.signal}" if event.signal else f"exit code {event.code}"
+    last = f": {event.tail[-1]}" if event.tail and not event.asked else ""
+    server.phase, server.text = "exited", ("stopped" if event.asked else f"the server ended with {how}{last}")
+    server.exit_tail, server.observed = event.tail, False
+    state.cache.stored.clear()
+    state.cache.known = "unknown"
+    for request in state.requests.values():
+        if request.outcome is None and not request.ours:
+            request.outcome, request.error = "cut", "the server ended"
+            state.dirty.add(request.key)
+
+
+def fold(events: Iterable[ev.AnyEvent]) -> SessionState:
+    """The state after these events, from nothing (a replay, a test)."""
+    state = SessionState()
+    for event in events:
+        apply(state, event)
+    return state

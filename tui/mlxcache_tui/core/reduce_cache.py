@@ -1,0 +1,142 @@
+"""Folding what the observer says of the prompt cache: look-ups, entries, evictions, limits."""
+
+from typing import Any, Literal
+
+from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.diagnose import diagnose_observed
+from mlxcache_tui.core.log_rows import mark
+from mlxcache_tui.core.state import EntryRecord, EvictionRecord, SessionState
+from mlxcache_tui.core.units import human_bytes
+from mlxcache_tui.core.views import MemoryMark
+
+Part = Literal["requests", "cache", "memory", "log"]
+_CacheEvent = ev.LookedUp | ev.EntryInserted | ev.EntrySwallowed | ev.EntryEvicted | ev.CacheSnapshot | ev.CacheCounted
+
+
+def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
+    """Fold one cache event; returns the parts of the screen that it touches."""
+    match event:
+        case ev.LookedUp():
+            _looked_up(state, event)
+            return frozenset({"requests", "cache"})
+        case ev.EntryInserted():
+            _inserted(state, event)
+        case ev.EntrySwallowed(entry=entry, by=by, key=key):
+            record = _leave(state, entry, "swallowed", event.at_ns, key)
+            if record:
+                record.swallowed_by = by
+        case ev.EntryEvicted():
+            _evicted(state, event)
+            return frozenset({"requests", "cache", "memory", "log"})
+        case ev.CacheSnapshot():
+            _snapshot(state, event)
+        case ev.CacheCounted():
+            state.cache.counted = event
+            if state.cache.known == "unknown":
+                state.cache.known = "counted"
+    return frozenset({"cache"})
+
+
+def take_limits(state: SessionState, flags: dict[str, Any]) -> None:
+    """The limits in force, from the server's own arguments."""
+    count, size = flags.get("prompt_cache_size"), flags.get("prompt_cache_bytes")
+    state.cache.max_count = count if isinstance(count, int) else state.cache.max_count
+    state.cache.max_bytes = size if isinstance(size, int) else None
+
+
+def policy_of(state: SessionState, key: str | None) -> str:
+    """The policy label of the request that made an entry."""
+    request = state.requests.get(key) if key is not None else None
+    return request.policy if request else "?"
+
+
+def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
+    request = state.requests.get(event.key)
+    if request is None:
+        return
+    request.lookup, request.lookup_ns = event, event.at_ns
+    request.prompt_tokens = event.tokens.count
+    request.cached_tokens, request.cached_source = event.cached_tokens, "observer"
+    if event.entry is not None and (record := state.cache.records.get(event.entry)):
+        record.used_by.append(event.key)
+    request.reason = diagnose_observed(state, request, event)
+    state.dirty.add(event.key)
+
+
+def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
+    cache = state.cache
+    if event.replaced is not None:
+        cache.stored.pop(event.replaced, None)
+    record = EntryRecord(
+        entry=event.entry,
+        type=event.type,
+        tokens=event.tokens.count,
+        bytes=event.bytes,
+        inserted_ns=event.at_ns,
+        key=event.key,
+        model=event.model,
+        trimmable=event.trimmable,
+    )
+    cache.stored[event.entry] = cache.records[event.entry] = record
+    if event.key is not None and (request := state.requests.get(event.key)):
+        request.entries.append(event.entry)
+
+
+def _leave(
+    state: SessionState, entry: int, how: Literal["evicted", "swallowed"], at_ns: int, key: str | None
+) -> EntryRecord | None:
+    record = state.cache.stored.pop(entry, None)
+    if record is None:
+        return None
+    record.gone, record.gone_ns, record.gone_by = how, at_ns, key
+    state.cache.gone.append(record)
+    return record
+
+
+def _evicted(state: SessionState, event: ev.EntryEvicted) -> None:
+    record = _leave(state, event.entry, "evicted", event.at_ns, event.key)
+    if record is None:
+        return
+    record.rule, record.limit = event.rule, event.limit
+    causer = state.requests.get(event.key) if event.key is not None else None
+    if causer:
+        causer.evicted.append(event.entry)
+        state.dirty.add(causer.key)
+    eviction = EvictionRecord(
+        type=record.type,
+        policy=policy_of(state, record.key),
+        tokens=record.tokens,
+        bytes=record.bytes,
+        made_by=state.number_of(record.key),
+        caused_by=state.number_of(event.key),
+        rule=event.rule,
+        limit=event.limit,
+        at_ns=event.at_ns,
+    )
+    state.cache.evictions.append(eviction)
+    state.memory.marks.append(MemoryMark(at_ns=event.at_ns, kind="eviction"))
+    by = f"by #{eviction.caused_by}: " if eviction.caused_by is not None else ""
+    limit = f"count limit {event.limit}" if event.rule == "count" else f"byte limit {human_bytes(event.limit)}"
+    text = f"✂ evicted {eviction.policy}, {record.tokens} tokens, {human_bytes(record.bytes)}, {by}{limit}"
+    mark(state, text, eviction.caused_by)
+
+
+def _snapshot(state: SessionState, event: ev.CacheSnapshot) -> None:
+    """The whole truth at one moment: it replaces what was folded (equal to it when no event was missed)."""
+    cache = state.cache
+    cache.max_count, cache.max_bytes = event.max_count, event.max_bytes
+    before = cache.stored
+    cache.stored = {}
+    for entry in event.entries:
+        record = before.get(entry.entry) or EntryRecord(
+            entry=entry.entry,
+            type=entry.type,
+            tokens=entry.tokens,
+            bytes=entry.bytes,
+            inserted_ns=entry.inserted_ns,
+            key=entry.key,
+            model=entry.model,
+            trimmable=entry.trimmable,
+        )
+        cache.stored[entry.entry] = cache.records[entry.entry] = record
+    cache.known = "observer"

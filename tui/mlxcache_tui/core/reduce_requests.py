@@ -1,0 +1,146 @@
+"""Folding the life of a request, as our own socket and as the server saw it."""
+
+from typing import Literal
+
+from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.diagnose import diagnose_unobserved
+from mlxcache_tui.core.state import RequestState, SessionState, Stamps
+
+Part = Literal["server", "requests"]
+_RequestEvent = (
+    ev.RequestComposed
+    | ev.RequestSent
+    | ev.RequestAdmitted
+    | ev.PrefillProgressed
+    | ev.FirstTokenArrived
+    | ev.TextArrived
+    | ev.FinishArrived
+    | ev.UsageReported
+    | ev.RequestEnded
+)
+KEPT_TEXT = 65_536
+"""Characters of an answer that are kept in memory; the session file has them all."""
+
+
+def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
+    """Fold one request event; returns the parts of the screen that it touches."""
+    if isinstance(event, ev.RequestComposed):
+        _composed(state, event)
+        return frozenset({"server", "requests"})
+    request = state.requests.get(event.key)
+    if request is None:
+        return frozenset()
+    state.dirty.add(event.key)
+    stamps = request.server if event.origin == "observer" else request.client
+    match event:
+        case ev.RequestSent(connect_ns=connect_ns):
+            stamps.sent, stamps.connect_ns = event.at_ns, connect_ns
+        case ev.RequestAdmitted(status=status):
+            stamps.admitted = event.at_ns
+            request.status = status
+        case ev.PrefillProgressed(done=done, total=total):
+            request.prefill_done, request.prefill_total, request.prefill_ns = done, total, event.at_ns
+        case ev.FirstTokenArrived(kind=kind):
+            _first(stamps, event.at_ns, answer=kind != "reasoning")
+        case ev.TextArrived():
+            _text(request, event)
+        case ev.FinishArrived(finish_reason=finish_reason):
+            stamps.finish = event.at_ns
+            request.finish_reason = finish_reason or request.finish_reason
+        case ev.UsageReported():
+            _usage(request, event)
+        case ev.RequestEnded():
+            _ended(state, request, stamps, event)
+    return frozenset({"server", "requests"})
+
+
+def _composed(state: SessionState, event: ev.RequestComposed) -> None:
+    ours = event.origin != "observer"
+    known = state.requests.get(event.key)
+    if known is not None:
+        # Ours, seen by the observer as well: it adds only what we did not say ourselves.
+        known.client_name = event.client or known.client_name
+        return
+    number = 0 if event.purpose == "readiness" else state.next_number
+    state.next_number += number > 0
+    state.requests[event.key] = RequestState(
+        key=event.key,
+        number=number,
+        purpose=event.purpose,
+        path=event.path,
+        messages=event.messages,
+        params=event.params,
+        policy=event.policy or _label(state, event),
+        ours=ours,
+        composed_ns=event.at_ns,
+        epoch=state.server.epoch,
+        step=event.step,
+        warmup=event.warmup or event.purpose == "readiness",
+        before=event.before,
+        after=event.after,
+        client_name=event.client,
+    )
+    state.dirty.add(event.key)
+
+
+def _label(state: SessionState, event: ev.RequestComposed) -> str:
+    """The label of the known policy that the request carries; else the first words of its first message."""
+    if event.purpose == "readiness":
+        return "warm-up"
+    texts = [state.message_text(text_id) for _, text_id in event.messages]
+    for label, text in state.policies.items():
+        if text and any(text in message for message in texts):
+            return label
+    first = texts[0] if texts else ""
+    words = " ".join(first[:80].split())
+    return f"“{words[:18].rstrip()}…”" if len(words) > 18 else (f"“{words}”" if words else "—")
+
+
+def _first(stamps: Stamps, at_ns: int, *, answer: bool) -> None:
+    if stamps.first_token is None:
+        stamps.first_token = at_ns
+    if answer and stamps.first_answer is None:
+        stamps.first_answer = at_ns
+
+
+def _text(request: RequestState, event: ev.TextArrived) -> None:
+    if event.origin == "observer" and request.ours:
+        return
+    parts = {"answer": request.answer, "reasoning": request.reasoning, "tool": request.tools}[event.kind]
+    if sum(map(len, parts)) < KEPT_TEXT:
+        parts.append(event.text)
+    if len(parts) > 64:
+        parts[:] = ["".join(parts)]
+    request.gaps_ns.extend(event.gaps_ns)
+    request.last_text_ns = event.at_ns
+
+
+def _usage(request: RequestState, event: ev.UsageReported) -> None:
+    if event.prompt_tokens is not None:
+        request.prompt_tokens = event.prompt_tokens
+    if event.output_tokens is not None:
+        request.output_tokens = event.output_tokens
+    if event.cached_tokens is not None:
+        request.cached_tokens = event.cached_tokens
+        request.cached_source = "usage" if event.origin == "client" else "observer"
+
+
+def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev.RequestEnded) -> None:
+    stamps.ended = event.at_ns
+    if event.output_tokens is not None and request.output_tokens is None:
+        request.output_tokens = event.output_tokens
+    if request.ours and event.origin == "observer":
+        return
+    request.outcome, request.error = event.outcome, event.error
+    request.status = event.status if event.status is not None else request.status
+    if request.reason is None and request.lookup is None:
+        _derive_cached(request)
+        request.reason = diagnose_unobserved(state, request)
+
+
+def _derive_cached(request: RequestState) -> None:
+    """Versions without the usage field: the progress total is what was not cached (mlx-lm-server.md §1)."""
+    known = request.prompt_tokens is not None and request.prefill_total is not None
+    if request.cached_tokens is None and known and request.prompt_tokens is not None:
+        request.cached_tokens = max(0, request.prompt_tokens - (request.prefill_total or 0))
+        request.cached_source = "derived"

@@ -1,0 +1,13 @@
+"""What was asked on the command line, handed down as one frozen value."""
+
+import msgspec
+
+from mlxcache_tui.core.commands import AttachServer, ServerSpec
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session begins. `start` None: nothing to watch yet (the start form opens)."""
+
+    start: ServerSpec | AttachServer | None = None
+    save_path: str | None = None
+    """Where the session is recorded; None: the user's state folder."""

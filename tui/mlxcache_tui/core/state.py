@@ -1,0 +1,244 @@
+"""What the program knows, folded from the events by `reduce.apply`, which alone changes it."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mlxcache_tui.core.events import (
+    CacheCounted,
+    EntryType,
+    LookedUp,
+    MemorySampled,
+    MlxMemorySampled,
+    ModelLoaded,
+    Outcome,
+    Purpose,
+    ServerPhase,
+)
+from mlxcache_tui.core.views import LogRow, MemoryMark, NoticeView, ReasonKind
+
+LOG_LINES = 5_000
+MEMORY_SAMPLES = 1_200
+GONE_ENTRIES = 5
+NOTICES = 200
+
+
+@dataclass(slots=True)
+class Stamps:
+    """The moments of one request as one side saw them, monotonic ns (names as in `metrics`)."""
+
+    sent: int | None = None
+    connect_ns: int | None = None
+    admitted: int | None = None
+    first_token: int | None = None
+    first_answer: int | None = None
+    finish: int | None = None
+    ended: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a request reused what it reused. `detail` is the short form, `evidence` the long one, a line each."""
+
+    kind: ReasonKind
+    detail: str
+    evidence: tuple[str, ...] = ()
+    from_request: int | None = None
+    shared_tokens: int | None = None
+    evicted_by: int | None = None
+    rule: Literal["count", "bytes"] | None = None
+    inferred: bool = False
+
+
+@dataclass(slots=True)
+class RequestState:
+    """One request, ours or another client's."""
+
+    key: str
+    number: int
+    purpose: Purpose
+    path: str
+    messages: tuple[tuple[str, str], ...]
+    params: dict[str, Any]
+    policy: str
+    ours: bool
+    composed_ns: int
+    epoch: int
+    step: str | None = None
+    warmup: bool = False
+    before: str = ""
+    after: str = ""
+    client_name: str | None = None
+    client: Stamps = field(default_factory=Stamps)
+    server: Stamps = field(default_factory=Stamps)
+    status: int | None = None
+    outcome: Outcome | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    cached_source: Literal["usage", "observer", "derived"] | None = None
+    output_tokens: int | None = None
+    prefill_done: int | None = None
+    prefill_total: int | None = None
+    prefill_ns: int | None = None
+    answer: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    gaps_ns: list[int] = field(default_factory=list)
+    last_text_ns: int | None = None
+    lookup: LookedUp | None = None
+    lookup_ns: int | None = None
+    entries: list[int] = field(default_factory=list)
+    evicted: list[int] = field(default_factory=list)
+    reason: Reason | None = None
+
+    @property
+    def stamps(self) -> Stamps:
+        """The side that its times are taken from: our own socket where we sent it, else the server's own."""
+        return self.client if self.client.sent is not None else self.server
+
+    @property
+    def counts(self) -> bool:
+        """Whether it belongs in the session's figures (warm-ups do not)."""
+        return not self.warmup and self.number > 0
+
+
+@dataclass(slots=True)
+class EntryRecord:
+    """One entry of the server's prompt cache, stored or gone."""
+
+    entry: int
+    type: EntryType
+    tokens: int
+    bytes: int
+    inserted_ns: int
+    key: str | None
+    model: str | None
+    trimmable: bool | None
+    used_by: list[str] = field(default_factory=list)
+    gone: Literal["evicted", "swallowed"] | None = None
+    gone_ns: int | None = None
+    gone_by: str | None = None
+    swallowed_by: int | None = None
+    rule: Literal["count", "bytes"] | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRecord:
+    """One eviction, for the tables and reports; requests by number."""
+
+    type: EntryType
+    policy: str
+    tokens: int
+    bytes: int
+    made_by: int | None
+    caused_by: int | None
+    rule: Literal["count", "bytes"]
+    limit: int
+    at_ns: int
+    inferred: bool = False
+
+
+@dataclass(slots=True)
+class CacheState:
+    """The prompt cache. `stored` and `records` are empty without an observer."""
+
+    known: Literal["observer", "counted", "unknown"] = "unknown"
+    stored: dict[int, EntryRecord] = field(default_factory=dict)
+    records: dict[int, EntryRecord] = field(default_factory=dict)
+    gone: deque[EntryRecord] = field(default_factory=lambda: deque(maxlen=GONE_ENTRIES))
+    evictions: list[EvictionRecord] = field(default_factory=list)
+    max_count: int | None = None
+    max_bytes: int | None = None
+    counted: CacheCounted | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all stored entries, as the server counts them."""
+        return sum(record.bytes for record in self.stored.values())
+
+
+@dataclass(slots=True)
+class MemoryState:
+    """Memory of the server process and what MLX says of itself."""
+
+    samples: deque[MemorySampled] = field(default_factory=lambda: deque(maxlen=MEMORY_SAMPLES))
+    marks: deque[MemoryMark] = field(default_factory=lambda: deque(maxlen=MEMORY_SAMPLES))
+    peak: int | None = None
+    mlx: MlxMemorySampled | None = None
+    mlx_peak: int | None = None
+
+
+@dataclass(slots=True)
+class ServerState:
+    """The server that is watched."""
+
+    phase: ServerPhase = "none"
+    text: str = ""
+    url: str | None = None
+    mode: Literal["launched", "attached", "none"] = "none"
+    model: str | None = None
+    watch_only: bool = False
+    pid: int | None = None
+    port: int | None = None
+    command: tuple[str, ...] = ()
+    blas: str | None = None
+    flags: dict[str, Any] = field(default_factory=dict)
+    mlx_lm: str | None = None
+    mlx: str | None = None
+    platform: str | None = None
+    software: str | None = None
+    observed: bool = False
+    hooks_missing: tuple[str, ...] = ()
+    log_path: str | None = None
+    fetch_percent: float | None = None
+    loading_since: int | None = None
+    loaded: ModelLoaded | None = None
+    exit_tail: tuple[str, ...] = ()
+    epoch: int = 0
+    """Counts the server processes seen; a request of an earlier epoch met another (empty) cache."""
+
+
+@dataclass(slots=True)
+class LogState:
+    """The last lines of the server's output, with marks of ours among them."""
+
+    rows: deque[LogRow] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    total: int = 0
+    owners: dict[str, deque[str]] = field(default_factory=dict)
+    read: bool = False
+
+
+@dataclass(slots=True)
+class SessionState:
+    """Everything. Requests are in the order in which they were composed."""
+
+    program: str = ""
+    started: str = ""
+    started_ns: int = 0
+    wall_ns: int = 0
+    now_ns: int = 0
+    """The stamp of the latest event: the state's own clock, so that a replay shows what was shown."""
+    server: ServerState = field(default_factory=ServerState)
+    requests: dict[str, RequestState] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
+    cache: CacheState = field(default_factory=CacheState)
+    memory: MemoryState = field(default_factory=MemoryState)
+    log: LogState = field(default_factory=LogState)
+    notices: deque[NoticeView] = field(default_factory=lambda: deque(maxlen=NOTICES))
+    notice_count: int = 0
+    next_number: int = 1
+    dirty: set[str] = field(default_factory=set)
+    """Keys of the requests that changed since the presenter last looked."""
+
+    def number_of(self, key: str | None) -> int | None:
+        """The number shown for a request, None if it is not known."""
+        request = self.requests.get(key) if key is not None else None
+        return request.number if request else None
+
+    def message_text(self, text_id: str) -> str:
+        """A message's text; empty if it was never told."""
+        return self.texts.get(text_id, "")
