@@ -1,0 +1,239 @@
+"""`mlxcache-tui run`: scenarios without a screen. Standard output is for a report, standard error for progress."""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mlxcache_tui.core.commands import AttachServer, ServerSpec
+from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
+from mlxcache_tui.core.results import RunResult
+from mlxcache_tui.core.scenario import Scenario
+from mlxcache_tui.core.scenario_check import Mistake, ScenarioError, attached_mistakes
+from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.core.text import clean
+from mlxcache_tui.engine.runner import Progress, Runner
+from mlxcache_tui.engine.setup import open_engine
+from mlxcache_tui.report.json import to_json
+from mlxcache_tui.report.markdown import to_markdown
+from mlxcache_tui.report.text import progress_lines, run_lines
+from mlxcache_tui.store.scenario_files import load_scenario
+
+DONE, FAILED, BAD_INPUT, NO_SERVER, INTERRUPTED = 0, 1, 2, 3, 130
+DEFAULT_URL = "http://127.0.0.1:8080"
+DEMO_KINDS = ("smollm2", "tiny")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run and where: `model` starts a server of ours for each run, else `url` is attached to."""
+
+    scenarios: tuple[Scenario, ...]
+    model: str | None
+    url: str
+    flags: dict[str, Any]
+    save: str | None
+
+    @property
+    def several(self) -> bool:
+        """Whether the JSON is a list of runs."""
+        return len(self.scenarios) > 1 or any(scenario.sweep for scenario in self.scenarios)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command `run`. Flags for the server stand behind `--` and arrive as `args.server_flags`."""
+    parser = subparsers.add_parser("run", help="run scenarios without a screen")
+    parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="a file, or the name of one that ships")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--demo", nargs="?", const="smollm2", choices=DEMO_KINDS, help="start a server on a demo model")
+    where.add_argument("--model", help="start a server on this model")
+    where.add_argument("--url", help=f"use a server that runs already (default {DEFAULT_URL})")
+    parser.add_argument("--json", metavar="FILE", help="write the measurements as JSON (- is standard output)")
+    parser.add_argument("--markdown", metavar="FILE", help="write a report in Markdown (- is standard output)")
+    parser.add_argument("--save", metavar="FILE", help="record the session here")
+    parser.add_argument("--check", action="store_true", help="only check the files")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns the exit status."""
+    scenarios, mistakes = _load(args.scenarios)
+    wanted = _wanted(args, scenarios)
+    if wanted.model is None and not args.check:
+        mistakes += [mistake for scenario in scenarios for mistake in attached_mistakes(scenario)]
+    flags, problems = _server_flags(getattr(args, "server_flags", []), attached=wanted.model is None)
+    problems = [*map(str, mistakes), *problems, *_output_problems(args)]
+    for problem in problems:
+        _say(problem)
+    if problems:
+        return BAD_INPUT
+    if args.check:
+        for scenario in scenarios:
+            _say(f"{scenario.name}: {_extent(scenario)}, no mistakes")
+        return DONE
+    runs = asyncio.run(_run_all(msgspec.structs.replace(wanted, flags=flags)))
+    return _report(args, wanted, runs)
+
+
+def _load(names: Sequence[str]) -> tuple[list[Scenario], list[Mistake]]:
+    scenarios: list[Scenario] = []
+    mistakes: list[Mistake] = []
+    for name in names:
+        try:
+            scenarios.append(load_scenario(name))
+        except ScenarioError as error:
+            mistakes += error.mistakes
+    return scenarios, mistakes
+
+
+def _wanted(args: argparse.Namespace, scenarios: Sequence[Scenario]) -> Wanted:
+    """The server that the command line names; else the model that a scenario names; else what answers at port 8080."""
+    model = f"demo:{args.demo}" if args.demo else args.model
+    if model is None and args.url is None:
+        model = next((scenario.server["model"] for scenario in scenarios if "model" in scenario.server), None)
+    return Wanted(scenarios=tuple(scenarios), model=model, url=args.url or DEFAULT_URL, flags={}, save=args.save)
+
+
+def _server_flags(words: Sequence[str], *, attached: bool) -> tuple[dict[str, Any], list[str]]:
+    """The flags behind `--`, checked as far as that goes without asking the server's own `--help`."""
+    if words and attached:
+        return {}, ["flags behind -- are for a server that we start: add --demo or --model"]
+    values, error = split_flags(shlex.join(words))
+    flags, errors = check_flags(values, ServerHelp())
+    return flags, [*([error] if error else []), *errors.values()]
+
+
+def _extent(scenario: Scenario) -> str:
+    runs = len(scenario.combinations())
+    requests = sum(step.count for step in scenario.steps) * runs
+    steps = len(scenario.steps)
+    times = f", {runs} runs" if runs > 1 else ""
+    return f"{steps} step{'s' * (steps != 1)}, {requests} request{'s' * (requests != 1)}{times}"
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+async def _run_all(wanted: Wanted) -> list[RunResult]:
+    """Every scenario under every set of its limits, until one is interrupted or the server is lost."""
+    _interrupt_on(signal.SIGTERM, signal.SIGHUP)
+    attach = AttachServer(url=wanted.url) if wanted.model is None else None
+    runs: list[RunResult] = []
+    async with open_engine(Settings(start=attach, save_path=wanted.save)) as engine:
+        for scenario in wanted.scenarios:
+            for combination in scenario.combinations():
+                runner = Runner(
+                    engine,
+                    scenario,
+                    spec=_spec(wanted, scenario, combination),
+                    combination=combination,
+                    clock=lambda: datetime.now().astimezone(),
+                    listener=_print_progress,
+                )
+                result = await runner.run()
+                runs.append(result)
+                for line in run_lines(result):
+                    _say(line)
+                if result.interrupted or result.lost is not None:
+                    return runs
+    return runs
+
+
+def _interrupt_on(*signals: signal.Signals) -> None:
+    """A polite end and a closed SSH session stop a run as ctrl+c does: what was measured is kept."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in signals:
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
+def _spec(wanted: Wanted, scenario: Scenario, combination: dict[str, Any]) -> ServerSpec | None:
+    """The server for one run: flags typed win over [server], the sweep's over both. Port 0: any free one."""
+    if wanted.model is None:
+        return None
+    flags = {name: value for name, value in scenario.server.items() if name != "model"} | wanted.flags | combination
+    return ServerSpec(model=wanted.model, port=0, flags=flags)
+
+
+def _print_progress(progress: Progress) -> None:
+    for line in progress_lines(progress):
+        _say(line)
+
+
+def _say(line: str) -> None:
+    print(clean(line), file=sys.stderr, flush=True)
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def _report(args: argparse.Namespace, wanted: Wanted, runs: Sequence[RunResult]) -> int:
+    """Write what was asked for; returns the exit status."""
+    status = DONE
+    if not all(result.held for result in runs):
+        status = FAILED
+    if runs and runs[-1].lost is not None:
+        status = NO_SERVER
+    if runs and runs[-1].interrupted:
+        status = INTERRUPTED
+    reports: list[tuple[str, str]] = []
+    if args.json is not None:
+        reports.append((args.json, to_json(runs, several=wanted.several)))
+    if args.markdown is not None:
+        reports.append((args.markdown, to_markdown(runs)))
+    for target, text in reports:
+        try:
+            _write(target, text)
+        except OSError as error:
+            _say(f"{target}: cannot be written: {(error.strerror or str(error)).lower()}")
+            status = status or BAD_INPUT
+    return status
+
+
+def _output_problems(args: argparse.Namespace) -> list[str]:
+    """What would keep the reports from being written, told before the run and not after it."""
+    problems = []
+    if args.json == "-" and args.markdown == "-":
+        problems.append("--json - and --markdown -: standard output takes one of them; give the other a file")
+    for target in (args.json, args.markdown, args.save):
+        if target is None or target == "-":
+            continue
+        path = Path(target)
+        if path.is_dir():
+            problems.append(f"{target}: is a folder; expected a file")
+        elif not path.parent.is_dir():
+            problems.append(f"{target}: there is no folder {path.parent}")
+        elif not os.access(path if path.exists() else path.parent, os.W_OK):
+            problems.append(f"{target}: cannot be written: permission denied")
+    return problems
+
+
+def _write(target: str, text: str) -> None:
+    """Write a report: all of it or nothing, readable by its owner only (it holds prompts and answers)."""
+    if target == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    path = Path(target)
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        path.write_text(text, encoding="utf-8")  # a pipe or /dev/null: nothing to rename onto
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

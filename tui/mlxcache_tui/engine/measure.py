@@ -1,0 +1,207 @@
+"""From the session's state to the results of a run: the one place where reports and state meet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlxcache_tui.core import metrics
+from mlxcache_tui.core.present import request_row, request_text
+from mlxcache_tui.core.results import (
+    EvictionResult,
+    MemoryResult,
+    MlxMemory,
+    ReasonResult,
+    RequestResult,
+    ServerResult,
+)
+from mlxcache_tui.core.scenario import Scenario, Step
+from mlxcache_tui.core.state import EvictionRecord, Reason, RequestState, SessionState
+
+LAST_LINES = 10
+_PLACE_FLAGS = ("host", "port", "model", "log_level", "allowed_origins")
+"""Flags that say where the server is and what it tells, not how it behaves."""
+
+
+def request_result(state: SessionState, request: RequestState, step: Step) -> RequestResult:
+    """What was measured of one request of a step, as far as it has come."""
+    row = request_row(state, request)
+    stamps = request.stamps
+    return RequestResult(
+        id=request.number,
+        step=step.name,
+        step_id=step.id,
+        policy=request.policy,
+        state=row.phase,
+        status=request.status,
+        warmup=request.warmup,
+        first_after_start=_is_first(state, request),
+        prompt_tokens=row.prompt_tokens,
+        cached_tokens=row.cached_tokens,
+        cached_ratio=row.cached_ratio,
+        cached_source=row.cached_source,
+        output_tokens=row.output_tokens,
+        wait_s=row.wait_s,
+        ttft_s=row.ttft_s,
+        prefill_s=metrics.prefill_s(request),
+        prefill_tps=row.prefill_tps,
+        decode_tps=row.decode_tps,
+        e2e_s=row.e2e_s,
+        finish_reason=row.finish_reason,
+        reason=_reason_result(request.reason),
+        question=state.message_text(request.messages[-1][1]) if request.messages else "",
+        text=request_text(request),
+        reasoning="".join(request.reasoning),
+        error=request.error,
+        sent_ns=stamps.sent,
+        end_ns=stamps.finish if stamps.finish is not None else stamps.ended,
+    )
+
+
+def _is_first(state: SessionState, request: RequestState) -> bool:
+    """Whether no other request met this server process before, the warm-up that belongs to getting ready aside."""
+    same_process = (known for known in state.requests.values() if known.epoch == request.epoch and known.number > 0)
+    return next(same_process, None) is request
+
+
+def _reason_result(reason: Reason | None) -> ReasonResult | None:
+    if reason is None:
+        return None
+    return ReasonResult(
+        kind=reason.kind,
+        detail=reason.detail,
+        from_request=reason.from_request,
+        shared_tokens=reason.shared_tokens,
+        evicted_by=reason.evicted_by,
+        rule=reason.rule,
+    )
+
+
+def eviction_result(record: EvictionRecord) -> EvictionResult:
+    """One eviction as the reports tell it."""
+    return EvictionResult(
+        type=record.type,
+        policy=record.policy,
+        tokens=record.tokens,
+        bytes=record.bytes,
+        made_by=record.made_by,
+        caused_by=record.caused_by,
+        rule=record.rule,
+        inferred=record.inferred,
+    )
+
+
+def server_result(state: SessionState, scenario: Scenario) -> ServerResult:
+    """The server as it is now; for one that we did not start, where it differs from the scenario's [server]."""
+    server = state.server
+    flags = {name: _number(value) for name, value in server.flags.items() if name not in _PLACE_FLAGS}
+    here = {**flags, "model": server.model}
+    attached = server.mode != "launched"
+    wanted = scenario.server if attached else {}
+    return ServerResult(
+        mlx_lm=server.mlx_lm,
+        mlx=server.mlx,
+        model=server.model,
+        mode="attached" if attached else "launched",
+        observed="observer" if server.observed else ("log" if state.log.read else "client"),
+        flags=flags,
+        load_s=server.loaded.seconds if server.loaded else None,
+        differences={name: (value, here.get(name)) for name, value in wanted.items() if here.get(name) != value},
+    )
+
+
+def _number(value: Any) -> Any:
+    """A flag as typed on a command line is text; in the results counts and sizes are numbers."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+
+
+def answer_of(state: SessionState, key: str) -> str:
+    """The answer to a request; empty if there was none."""
+    return request_text(state.requests[key]) if key in state.requests else ""
+
+
+def settled(state: SessionState, key: str) -> bool:
+    """Whether all that can be known of a request has arrived.
+
+    The server stores the finished sequence after it has sent the last text, so that what was stored, and what that
+    threw out, is told after the request's end.
+    """
+    request = state.requests[key]
+    if not state.server.observed or request.outcome != "done":
+        return request.outcome is not None
+    records = (state.cache.records.get(entry) for entry in request.entries)
+    stored = any(record.type == "assistant" and record.key == key for record in records if record is not None)
+    count, limit = len(state.cache.stored), state.cache.max_count
+    return request.reason is not None and stored and (limit is None or count <= limit)
+
+
+def server_text(state: SessionState) -> str:
+    """What a server that is not ready does, one line; per cents in tens, so that it does not change all the time."""
+    server = state.server
+    if server.phase == "fetching":
+        done = f" {server.fetch_percent // 10 * 10:.0f} %" if server.fetch_percent is not None else ""
+        return f"fetching the model{done}"
+    return server.text or server.phase.replace("_", " ")
+
+
+def last_lines(state: SessionState) -> tuple[str, ...]:
+    """The last lines that the server printed."""
+    return state.server.exit_tail or tuple(row.text for row in list(state.log.rows)[-LAST_LINES:])
+
+
+def evictions_known(state: SessionState) -> bool:
+    """Whether evictions can be seen at all; without an observer none seen does not mean none."""
+    return state.cache.known == "observer"
+
+
+class MemoryWatch:
+    """Follows the server process's memory through a run, which may be longer than the samples that the state keeps."""
+
+    def __init__(self) -> None:
+        self.start: int | None = None
+        self.peak: int | None = None
+        self.mlx_peak: int | None = None
+        self._seen_ns = 0
+
+    def begin(self, state: SessionState) -> None:
+        """The run starts now: what came before does not count."""
+        self.start = self.peak = _last_bytes(state)
+        self._seen_ns = state.now_ns
+
+    def step_peak(self, state: SessionState) -> int | None:
+        """The highest sample since the last call, bytes."""
+        samples = [sample.bytes for sample in state.memory.samples if sample.at_ns > self._seen_ns]
+        highest = _highest([*samples, _last_bytes(state)])
+        self._seen_ns = state.now_ns
+        self.peak = _highest([self.peak, highest])
+        if state.memory.mlx is not None:
+            self.mlx_peak = _highest([self.mlx_peak, state.memory.mlx.peak])
+        return highest
+
+    def result(self, state: SessionState) -> MemoryResult:
+        """The run's figures, up to now."""
+        self.step_peak(state)
+        samples, mlx = state.memory.samples, state.memory.mlx
+        return MemoryResult(
+            source=samples[-1].source if samples else None,
+            start_bytes=self.start,
+            peak_bytes=self.peak,
+            end_bytes=_last_bytes(state),
+            mlx=None
+            if mlx is None
+            else MlxMemory(active_bytes=mlx.active, peak_bytes=self.mlx_peak or mlx.peak, pool_bytes=mlx.pool),
+        )
+
+
+def _last_bytes(state: SessionState) -> int | None:
+    return state.memory.samples[-1].bytes if state.memory.samples else None
+
+
+def _highest(values: Sequence[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def differences_text(differences: dict[str, tuple[Any, Any]]) -> str:
+    """`prompt_cache_size is 10, the scenario says 2; …`."""
+    return "; ".join(
+        f"{name} is {'not known' if here is None else here}, the scenario says {wanted}"
+        for name, (wanted, here) in differences.items()
+    )

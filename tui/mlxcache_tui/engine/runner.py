@@ -1,0 +1,346 @@
+"""Runs a scenario's steps on an engine: sends, waits, measures, judges. The screen and `run` are two faces of it."""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from mlxcache_tui.core.commands import (
+    CancelRequest,
+    Command,
+    Draft,
+    RestartServer,
+    SendRequest,
+    ServerSpec,
+    StartServer,
+)
+from mlxcache_tui.core.events import AnyEvent, PolicyKnown
+from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
+from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.summary import metric_values
+from mlxcache_tui.engine import measure
+
+DEAD_PHASES = ("exited", "unreachable", "worker_dead")
+SETTLE_S = 3.0
+"""How long the observer's last word on a request (what it stored, what that threw out) is waited for."""
+SETTLE_AGAIN_S = 0.1
+"""The same once it did not come."""
+CANCEL_S = 3.0
+"""How long a stopped run waits for its open requests to be closed."""
+
+
+class EnginePort(Protocol):
+    """What the runner needs of the engine."""
+
+    state: SessionState
+
+    def submit(self, command: Command) -> None:
+        """Ask for something; events answer."""
+
+    def new_key(self) -> str:
+        """A key for a new request."""
+
+    def emit(self, event: AnyEvent) -> None:
+        """Add a fact of ours to the stream."""
+
+    async def until(self, done: Callable[[SessionState], bool], timeout_s: float | None = None) -> bool:
+        """Wait until `done` holds; false when the time is over first."""
+
+
+class ServerLostError(Exception):
+    """The server is not there: it did not start, is not reachable, or died. `lines` are its last words."""
+
+    def __init__(self, text: str, lines: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.lines = lines
+
+
+class StepStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """A step begins."""
+
+    step: Step
+
+
+class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
+    """The server is not ready yet; `text` says what it does."""
+
+    text: str
+
+
+class RequestFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """A request ended, in whatever way."""
+
+    result: RequestResult
+
+
+class StepFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """A step was measured and judged."""
+
+    result: StepResult
+    verdicts: tuple[Verdict, ...]
+
+
+Progress = StepStarted | ServerWaited | RequestFinished | StepFinished
+
+
+class Runner:
+    """One run of a scenario under one set of limits.
+
+    Args:
+        engine: an engine that runs on this loop.
+        scenario: what to do.
+        spec: how to start the server for this run, on an empty cache; None uses the server that is watched already.
+        combination: the flags that the sweep sets for this run.
+        clock: wall time, for labels and `{{today}}`.
+        listener: told of progress, in order.
+    """
+
+    def __init__(
+        self,
+        engine: EnginePort,
+        scenario: Scenario,
+        *,
+        spec: ServerSpec | None,
+        combination: Mapping[str, Any] | None = None,
+        clock: Callable[[], datetime],
+        listener: Callable[[Progress], None],
+    ) -> None:
+        self.engine = engine
+        self.scenario = scenario
+        self.combination = dict(combination or {})
+        self._spec = spec
+        self._clock = clock
+        self._tell = listener
+        self._started = clock()
+        self._memory = measure.MemoryWatch()
+        self._evictions_before = 0
+        self._sent_count = 0
+        self._settle_s = SETTLE_S
+        self._sent: dict[str, dict[str, Draft]] = {}
+        self._steps: dict[str, StepResult] = {}
+        self._verdicts: dict[str, tuple[Verdict, ...]] = {}
+        self._open: list[str] = []
+        self._going = asyncio.Event()
+        self._going.set()
+
+    # --- the whole run ---
+
+    async def run(self) -> RunResult:
+        """Start the server if it is ours to start, run all steps, and return what was measured.
+
+        A cancelled run (a person pressed ctrl+c) and one whose server died return what was measured until then.
+        """
+        lost: ServerLostError | None = None
+        interrupted = False
+        try:
+            await self.prepare()
+            for step in self.scenario.steps:
+                await self.run_step(step)
+        except ServerLostError as error:
+            lost = error
+        except asyncio.CancelledError:
+            interrupted = True
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        return self.result(lost=lost, interrupted=interrupted)
+
+    async def prepare(self) -> None:
+        """Get the server ready and note where the run begins.
+
+        Raises:
+            ServerLostError: it did not get ready.
+        """
+        state = self.engine.state
+        for policy in self.scenario.policies.values():
+            known = PolicyKnown(at_ns=state.now_ns, origin="program", label=policy.label, text=policy.text)
+            self.engine.emit(known)
+        if self._spec is None:
+            await self._ready(after_epoch=state.server.epoch - 1)
+        else:
+            epoch = state.server.epoch
+            self.engine.submit(StartServer(spec=self._spec))
+            await self._ready(after_epoch=epoch)
+        self._evictions_before = len(state.cache.evictions)
+        self._memory.begin(state)
+
+    def pause(self) -> None:
+        """Send nothing more until `resume`; what is in flight goes on."""
+        self._going.clear()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._going.set()
+
+    def result(self, *, lost: ServerLostError | None = None, interrupted: bool = False) -> RunResult:
+        """What was measured so far."""
+        state = self.engine.state
+        return RunResult(
+            scenario=self.scenario.name,
+            title=self.scenario.title,
+            about=self.scenario.about,
+            digest=self.scenario.digest,
+            started=self._started.isoformat(timespec="seconds"),
+            combination=self.combination,
+            server=measure.server_result(state, self.scenario),
+            steps=tuple(self._steps.values()),
+            evictions=tuple(map(measure.eviction_result, state.cache.evictions[self._evictions_before :])),
+            memory=self._memory.result(state),
+            expectations=tuple(verdict for verdicts in self._verdicts.values() for verdict in verdicts),
+            interrupted=interrupted,
+            lost=str(lost) if lost else None,
+            lost_lines=lost.lines if lost else (),
+        )
+
+    # --- one step ---
+
+    async def run_step(self, step: Step) -> StepResult:
+        """Run one step (again, if it ran before): wait, restart, send, measure, judge.
+
+        Raises:
+            ServerLostError: the server went away; what was measured of the step until then is kept.
+        """
+        self._tell(StepStarted(step=step))
+        if step.wait_s:
+            await asyncio.sleep(step.wait_s)
+        state = self.engine.state
+        if step.restart is not None:
+            epoch = state.server.epoch
+            self.engine.submit(RestartServer(flags=step.restart))
+            await self._ready(after_epoch=epoch)
+        evictions = len(state.cache.evictions)
+        self._memory.step_peak(state)
+        self._sent[step.id] = {}
+        self._verdicts.pop(step.id, None)
+        try:
+            await self._send_all(step)
+        except (ServerLostError, asyncio.CancelledError):
+            await self._cancel_open()
+            raise
+        finally:
+            result = self._measure_step(step, evictions)
+            self._steps[step.id] = result
+        verdicts = tuple(judge(expectation, step.name, self._values_for(step)) for expectation in step.expect)
+        self._verdicts[step.id] = verdicts
+        self._tell(StepFinished(result=result, verdicts=verdicts))
+        return result
+
+    async def _send_all(self, step: Step) -> None:
+        """Send the step's requests, at most `concurrency` in flight at a time, and wait for all to end."""
+        waiting = deque(enumerate(step.users * step.repeat))
+        while waiting or self._open:
+            while waiting and len(self._open) < step.concurrency:
+                await self._going.wait()
+                index, user = waiting.popleft()
+                self._send(draft_of(self.scenario, step, user, self._variables, self._earlier(step, index)), step)
+            await self.engine.until(lambda state: _dead(state) or any(_ended(state, key) for key in self._open))
+            for key in [key for key in self._open if _ended(self.engine.state, key)]:
+                await self._settle(key)
+                self._open.remove(key)
+                request = self.engine.state.requests[key]
+                self._tell(RequestFinished(result=measure.request_result(self.engine.state, request, step)))
+            if _dead(self.engine.state):
+                raise _lost(self.engine.state)
+
+    def _send(self, draft: Draft, step: Step) -> None:
+        key = self.engine.new_key()
+        self._sent[step.id][key] = draft
+        self._open.append(key)
+        self.engine.submit(SendRequest(key=key, draft=draft))
+
+    def _variables(self) -> dict[str, str]:
+        self._sent_count += 1
+        return {"n": str(self._sent_count), "today": self._clock().date().isoformat(), "uuid": str(uuid.uuid4())}
+
+    def _earlier(self, step: Step, index: int) -> Sent | None:
+        """The request that the step's `index`-th one continues, with the answer that it got."""
+        if step.continues is None:
+            return None
+        sent = list(self._sent[step.continues].items())
+        key, draft = sent[index] if len(sent) > 1 else sent[0]
+        return Sent(draft=draft, answer=measure.answer_of(self.engine.state, key))
+
+    def _measure_step(self, step: Step, evictions_before: int) -> StepResult:
+        state = self.engine.state
+        known = [state.requests[key] for key in self._sent[step.id] if key in state.requests]
+        seen = measure.evictions_known(state)
+        return StepResult(
+            id=step.id,
+            name=step.name,
+            requests=tuple(measure.request_result(state, request, step) for request in known),
+            concurrency=step.concurrency,
+            warmup=step.warmup,
+            evictions=len(state.cache.evictions) - evictions_before if seen else None,
+            peak_bytes=self._memory.step_peak(state),
+            load_s=state.server.loaded.seconds if step.restart is not None and state.server.loaded else None,
+            restarted=step.restart is not None,
+            flags=step.restart or {},
+        )
+
+    def _values_for(self, step: Step) -> Measure:
+        def values(metric: Metric) -> list[float | str | None]:
+            result = self._steps.get(metric.step or step.id)
+            return metric_values(result, metric.name) if result is not None else []
+
+        return values
+
+    # --- waiting ---
+
+    async def _ready(self, *, after_epoch: int) -> None:
+        """Wait until a server process newer than `after_epoch` is ready, telling what it does meanwhile.
+
+        Raises:
+            ServerLostError: it did not get there.
+        """
+        before = self.engine.state.server.text
+        told = ""
+
+        def ready(state: SessionState) -> bool:
+            return state.server.epoch > after_epoch and state.server.phase == "ready"
+
+        def failed(state: SessionState) -> bool:
+            # The old process's end is part of a restart; a start that fails before there is a process says why.
+            newer = state.server.epoch > after_epoch or state.server.text not in (before, "stopped")
+            return newer and _dead(state)
+
+        while not ready(self.engine.state):
+            if failed(self.engine.state):
+                raise _lost(self.engine.state)
+            told = measure.server_text(self.engine.state)
+            self._tell(ServerWaited(text=told))
+            shown = told
+            await self.engine.until(
+                lambda state: ready(state) or failed(state) or measure.server_text(state) != shown  # noqa: B023
+            )
+
+    async def _settle(self, key: str) -> None:
+        """Wait for the observer's last word on a request that ended for us: what it stored and what that threw out."""
+        if not await self.engine.until(lambda state: measure.settled(state, key), self._settle_s):
+            # It will not tell of the next ones either: do not hold the run up for each.
+            self._settle_s = SETTLE_AGAIN_S
+
+    async def _cancel_open(self) -> None:
+        """Close what is in flight and wait until that is known."""
+        for key in self._open:
+            if not _ended(self.engine.state, key):
+                self.engine.submit(CancelRequest(key=key))
+        await self.engine.until(lambda state: all(_ended(state, key) for key in self._open), CANCEL_S)
+        self._open.clear()
+
+
+def _dead(state: SessionState) -> bool:
+    return state.server.phase in DEAD_PHASES
+
+
+def _ended(state: SessionState, key: str) -> bool:
+    request = state.requests.get(key)
+    return request is not None and request.outcome is not None
+
+
+def _lost(state: SessionState) -> ServerLostError:
+    return ServerLostError(state.server.text or state.server.phase.replace("_", " "), measure.last_lines(state))

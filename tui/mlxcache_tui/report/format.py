@@ -1,0 +1,71 @@
+"""Numbers and tables as text, for reports. Unknown is `—`."""
+
+from collections.abc import Callable, Sequence
+
+from mlxcache_tui.core.stats import Spread
+from mlxcache_tui.core.text import cell_width
+from mlxcache_tui.core.units import UNKNOWN
+
+
+def seconds(value: float | None) -> str:
+    """`48 ms`, `1.62 s`, `120 s`."""
+    if value is None:
+        return UNKNOWN
+    if value < 1:
+        return f"{value * 1000:.0f} ms" if value >= 0.01 else f"{value * 1000:.1f} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
+
+
+def whole(value: float | None) -> str:
+    """A count, thousands set apart; a median between two counts keeps its half."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def with_spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
+    """The median, and from two values on the range and n: `48 ms (44 ms to 52 ms, n 5)`."""
+    if spread is None:
+        return UNKNOWN
+    if spread.n == 1:
+        return show(spread.median)
+    return f"{show(spread.median)} ({show(spread.low)} to {show(spread.high)}, n {spread.n})"
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table in columns; the first column to the left, the others to the right, the last one to the left."""
+    widths = [max(cell_width(row[column]) for row in (head, *rows)) for column in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = []
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            pad = " " * (width - cell_width(cell))
+            cells.append(cell + pad if column in (0, len(row) - 1) else pad + cell)
+        return "  ".join(cells).rstrip()
+
+    return [line(row) for row in (head, *rows)]
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; what would end a cell is escaped."""
+    return [
+        _markdown_row(head),
+        "| " + " | ".join("---" for _ in head) + " |",
+        *(_markdown_row(row) for row in rows),
+    ]
+
+
+def _markdown_row(row: Sequence[str]) -> str:
+    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |"
+
+
+def one_line(text: str) -> str:
+    """All white space as single blanks."""
+    return " ".join(text.split())
+
+
+def bar(value: float, most: float, width: int = 30) -> str:
+    """A bar of eighths for `value` of `most`; empty for nothing."""
+    eighths = round(value / most * width * 8) if most > 0 else 0
+    full, rest = divmod(eighths, 8)
+    return "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")

@@ -1,0 +1,96 @@
+"""Progress while a scenario runs, one line for each thing that ends, and the short table at its end."""
+
+from collections.abc import Sequence
+
+from mlxcache_tui.core import stats
+from mlxcache_tui.core.expect import Verdict
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.summary import summarise_step
+from mlxcache_tui.core.units import human_percent
+from mlxcache_tui.engine.measure import differences_text
+from mlxcache_tui.engine.runner import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
+from mlxcache_tui.report import format as fmt
+
+
+def progress_lines(progress: Progress) -> list[str]:
+    """What to print for one report of progress."""
+    match progress:
+        case ServerWaited(text=text):
+            return [f"  {text}"]
+        case StepStarted(step=step):
+            waits = f", after {step.wait_s:g} s" if step.wait_s else ""
+            again = ", server restarted" if step.restart is not None else ""
+            return [f"▸ {step.name}{' (warm-up)' if step.warmup else ''}{waits}{again}"]
+        case RequestFinished(result=result):
+            return [request_line(result)]
+        case StepFinished(verdicts=verdicts):
+            return [verdict_line(verdict) for verdict in verdicts]
+
+
+def request_line(result: RequestResult) -> str:
+    """One finished request."""
+    if result.state in ("failed", "cut", "cancelled"):
+        return f"  #{result.id} {result.policy}  {result.state}: {result.error or 'no reason given'}"
+    why = result.reason.detail if result.reason else "reuse unknown"
+    return (
+        f"  #{result.id} {result.policy}  {fmt.whole(result.cached_tokens)} of {fmt.whole(result.prompt_tokens)} cached"
+        f" ({human_percent(result.cached_ratio)})  TTFT {fmt.seconds(result.ttft_s)}  total {fmt.seconds(result.e2e_s)}"
+        f"  {fmt.whole(result.output_tokens)} out  {why}"
+    )
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """One expectation, with by how much it failed."""
+    return f"  ✓ {verdict.text}" if verdict.held else f"  ✗ {verdict.text}: {verdict.why}"
+
+
+def run_lines(run: RunResult) -> list[str]:
+    """The end of a run: a row for each step, then the verdict."""
+    limits = "  ".join(f"{name}={value}" for name, value in run.combination.items())
+    lines = [f"{run.scenario}: {run.title}{'  ' + limits if limits else ''}"]
+    if run.steps:
+        head = ("step", "n", "cached", "TTFT", "total", "out", "evicted", "why")
+        lines += [f"  {line}" for line in fmt.text_table(head, [_step_row(step) for step in run.steps])]
+    if run.server.differences:
+        lines.append(f"  note: the server's {differences_text(run.server.differences)}")
+    return [*lines, *verdict_lines(run)]
+
+
+def _step_row(step: StepResult) -> tuple[str, ...]:
+    summary = summarise_step(step)
+    out = stats.spread(request.output_tokens for request in step.requests)
+    return (
+        step.name + (" (warm-up)" if step.warmup else ""),
+        str(len(step.requests)),
+        human_percent(summary.cached_ratio),
+        fmt.seconds(summary.ttft_s.p50),
+        fmt.seconds(summary.e2e_s.p50),
+        fmt.whole(out.median if out else None),
+        fmt.whole(step.evictions),
+        reasons_text(step.requests),
+    )
+
+
+def reasons_text(requests: Sequence[RequestResult]) -> str:
+    """`hit ×3, evicted ×1`; failed requests are counted by their state."""
+    kinds = [request.reason.kind if request.reason else request.state for request in requests]
+    if len(kinds) == 1:
+        return kinds[0]
+    return ", ".join(f"{kind} ×{kinds.count(kind)}" for kind in dict.fromkeys(kinds))
+
+
+def verdict_lines(run: RunResult) -> list[str]:
+    """What came of the run, in one line or a few."""
+    lines: list[str] = []
+    if run.lost is not None:
+        lines.append(f"  server lost: {run.lost}")
+        lines += [f"    {line}" for line in run.lost_lines]
+    if run.interrupted:
+        lines.append("  interrupted: what was measured until then is kept")
+    for request in run.unexpected_failures():
+        lines.append(f"  ✗ #{request.id} of {request.step} {request.state}: {request.error or 'no reason given'}")
+    failed = [verdict for verdict in run.expectations if not verdict.held]
+    lines += [f"  ✗ {verdict.step}: {verdict.text}: {verdict.why}" for verdict in failed]
+    if run.expectations:
+        lines.append(f"  {len(run.expectations) - len(failed)} of {len(run.expectations)} expectations held")
+    return lines
