@@ -1,0 +1,232 @@
+"""Everything about one request, full screen, in sections."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Static, Tab, Tabs
+
+from mlxcache_tui.core.units import human_duration
+from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.draw.timeline import draw_timeline
+from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
+
+SECTIONS = ("answer", "why", "prompt", "timeline", "facts", "curl")
+WAITING = {"queued": "waiting for the server", "prefill": "the server is reading the prompt"}
+
+
+class DetailScreen(ModalScreen[None]):
+    """Shows a `DetailView` and follows it while the request goes on. Tab changes the section, ← → the request."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "close"),
+        Binding("tab", "next_section(1)", "section", priority=True),
+        Binding("shift+tab", "next_section(-1)", "section back", show=False, priority=True),
+        Binding("left", "move_request(-1)", "previous", priority=True),
+        Binding("right", "move_request(1)", "next", priority=True),
+        Binding("r", "toggle_reasoning", "reasoning"),
+        Binding("y", "copy_curl", "copy curl"),
+        Binding("w", "save_request", "save"),
+    ]
+    DEFAULT_CSS = """
+    DetailScreen {
+        & > #detail {
+            height: 1fr;
+            border: round $accent;
+            border-title-color: $text-accent;
+            border-subtitle-color: $text-muted;
+            background: $surface;
+        }
+        & #summary { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & Tabs { margin-bottom: 0; }
+    }
+    """
+
+    def __init__(self, view: DetailView) -> None:
+        super().__init__()
+        self._view = view
+        self._section = SECTIONS[0]
+        self._reasoning_open: bool | None = None
+        """None until somebody chose: open as long as there is no answer."""
+        self._drawers: dict[str, Callable[[DetailView], tuple[Block, ...]]] = {
+            "answer": self._answer_blocks,
+            "why": _why_blocks,
+            "prompt": _prompt_blocks,
+            "timeline": self._timeline_blocks,
+            "facts": _fact_blocks,
+            "curl": _curl_blocks,
+        }
+
+    def compose(self) -> ComposeResult:
+        """The section names, one line of summary, and the text of the section."""
+        with Vertical(id="detail"):
+            tabs = Tabs(*(Tab(name.capitalize(), id=name) for name in SECTIONS), id="sections")
+            tabs.can_focus = False
+            yield tabs
+            yield Static("", id="summary", markup=False)
+            yield TextFlow(id="body")
+        yield Footer()
+
+    def show(self, view: DetailView) -> None:
+        """Draw another state of the request, or another request."""
+        if view == self._view:
+            return
+        if view.row.key != self._view.row.key:
+            self._reasoning_open = None
+            self.query_one("#body", TextFlow).scroll_home(animate=False)
+        self._view = view
+        self._draw()
+
+    def on_mount(self) -> None:
+        """Draw; the text has the focus so that the arrow keys scroll."""
+        self._draw()
+        self.query_one("#body").focus()
+
+    def on_resize(self) -> None:
+        """The bars of the timeline follow the width."""
+        self.call_after_refresh(self._draw)
+
+    @on(Tabs.TabActivated)
+    def _section_chosen(self, event: Tabs.TabActivated) -> None:
+        event.stop()
+        if event.tab.id and event.tab.id != self._section:
+            self._section = event.tab.id
+            self.query_one("#body", TextFlow).scroll_home(animate=False)
+            self._draw()
+
+    def action_close(self) -> None:
+        """Back to the panes."""
+        self.dismiss(None)
+
+    def action_next_section(self, by: int) -> None:
+        """The section to the right or left, round and round."""
+        index = (SECTIONS.index(self._section) + by) % len(SECTIONS)
+        self.query_one("#sections", Tabs).active = SECTIONS[index]
+
+    def action_move_request(self, by: int) -> None:
+        """Ask for the request before or after this one."""
+        self.post_message(self.Moved(by))
+
+    def action_toggle_reasoning(self) -> None:
+        """Fold the thinking away or show it."""
+        self._reasoning_open = not self._reasoning_is_open()
+        self._draw()
+
+    def action_copy_curl(self) -> None:
+        """Put the request as curl on the clipboard of the terminal, also over SSH (OSC 52)."""
+        self.app.copy_to_clipboard(self._view.curl)
+        self.post_message(self.CurlCopied(self._view.curl))
+
+    def action_save_request(self) -> None:
+        """Ask for the request to be written to a file."""
+        self.post_message(self.SaveRequested(self._view))
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        view = self._view
+        box = self.query_one("#detail")
+        box.border_title = view.title
+        box.border_subtitle = view.row.phase
+        self.query_one("#summary", Static).update(" · ".join(_summary(view)))
+        self.query_one("#body", TextFlow).show(self._drawers[self._section](view))
+
+    def _reasoning_is_open(self) -> bool:
+        return self._reasoning_open if self._reasoning_open is not None else not self._view.answer
+
+    def _answer_blocks(self, view: DetailView) -> tuple[Block, ...]:
+        blocks = []
+        if view.error:
+            blocks.append(Block("error", f"✗ {view.error}"))
+        if view.hint:
+            blocks.append(Block("hint", f"! {view.hint}"))
+        if view.reasoning:
+            sign, word = ("▾", "fold") if self._reasoning_is_open() else ("▸", "show")
+            # No length here: a heading that changes with each piece would be drawn again with all that follows it.
+            blocks.append(Block("heading", f"{sign} thinking (r: {word})"))
+            if self._reasoning_is_open():
+                blocks.append(Block("dim", view.reasoning))
+            if view.answer:
+                blocks.append(Block("heading", "answer"))
+        if view.answer:
+            blocks.append(Block("plain", view.answer))
+        if not blocks:
+            blocks.append(Block("dim", WAITING.get(view.row.phase, "no text")))
+        return tuple(blocks)
+
+    def _timeline_blocks(self, view: DetailView) -> tuple[Block, ...]:
+        width = self.query_one("#body", TextFlow).scrollable_content_region.width
+        return (Block("bars", "\n".join(draw_timeline(view.timeline, width))),)
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    class Moved(Message):
+        """Another request is wanted: `by` is -1 for the one before, 1 for the one after."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    class CurlCopied(Message):
+        """The request as curl went to the terminal's clipboard (`text`: to put it on the machine's own one too)."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class SaveRequested(Message):
+        """The request is to be written to a file."""
+
+        def __init__(self, view: DetailView) -> None:
+            super().__init__()
+            self.view = view
+
+
+def _summary(view: DetailView) -> list[str]:
+    row = view.row
+    parts: list[str] = [row.phase]
+    if row.prompt_tokens is not None:
+        parts.append(f"{row.prompt_tokens} prompt tokens")
+    if row.cached_tokens is not None:
+        parts.append(f"{row.cached_tokens} cached")
+    if row.ttft_s is not None:
+        parts.append(f"TTFT {human_duration(row.ttft_s)}")
+    if row.output_tokens is not None:
+        parts.append(f"{row.output_tokens} out")
+    if row.why:
+        parts.append(f"≈ {row.why}" if row.inferred else row.why)
+    return parts
+
+
+def _why_blocks(view: DetailView) -> tuple[Block, ...]:
+    if not view.evidence:
+        return (Block("dim", "not known yet"),)
+    first, *rest = view.evidence
+    return (Block("heading", first), *(Block("plain", line) for line in rest))
+
+
+def _prompt_blocks(view: DetailView) -> tuple[Block, ...]:
+    if not view.messages:
+        return (Block("dim", "the text of this request is not known"),)
+    blocks = []
+    for number, message in enumerate(view.messages):
+        blocks.append(Block("heading", f"message {number}: {message.role}, {len(message.text)} characters"))
+        blocks.append(Block("plain", message.text))
+        blocks.append(Block("plain", ""))
+    return tuple(blocks)
+
+
+def _fact_blocks(view: DetailView) -> tuple[Block, ...]:
+    widest = max((len(name) for name, _ in view.facts), default=0)
+    return tuple(Block("plain", f"{name:<{widest}}  {value}", widest + 2) for name, value in view.facts)
+
+
+def _curl_blocks(view: DetailView) -> tuple[Block, ...]:
+    if not view.curl:
+        return (Block("dim", "the request as it was sent is not known"),)
+    return (Block("plain", view.curl), Block("plain", ""), Block("dim", "y copies it, w saves it to a file"))

@@ -1,0 +1,398 @@
+"""The composer: what is sent next, from a policy, a question and a few options."""
+
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import DescendantBlur
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import Input, Label, Select, Static, TextArea
+
+from mlxcache_tui.core.commands import Draft
+from mlxcache_tui.core.questions import Question, questions_for
+from mlxcache_tui.core.text import clean_block, fit
+from mlxcache_tui.core.views import ForecastView
+from mlxcache_tui.ui.widgets.chip import Chip
+from mlxcache_tui.ui.widgets.fields import PlainArea, PlainInput
+
+COUNTS = (1, 2, 4, 8)
+FIRST_POLICY = "returns"
+THINKING_STEPS: dict[bool | None, bool | None] = {None: False, False: True, True: None}
+THINKING_WORDS: dict[bool | None, str] = {None: "default", True: "on", False: "off"}
+MARK_CELLS = 16
+"""Room for the text in front of or behind the policy while it is folded to a mark."""
+
+
+class Composer(Vertical):
+    """A pane that holds a draft. It opens filled with the first policy and its first question."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold_extra", "Fold", show=False)]
+    DEFAULT_CSS = """
+    Composer {
+        border: round $panel-lighten-2;
+        border-title-color: $text-muted;
+        border-subtitle-color: $text-muted;
+        padding: 0 1;
+        overflow-y: auto;
+        scrollbar-size-vertical: 1;
+        &:focus-within { border: round $accent; border-title-color: $text-accent; border-title-style: bold; }
+        & .composer-row { height: 1; }
+        & .composer-name { width: 8; color: $text-muted; }
+        & #policy { width: 26; margin-right: 2; }
+        & #edited { display: none; color: $text-warning; }
+        & #before-row, & #after-row { display: none; height: auto; max-height: 4; }
+        & #before, & #after { height: auto; max-height: 4; background: $boost; }
+        & #system-row { height: 3fr; min-height: 1; }
+        & #user-row { height: 2fr; min-height: 2; }
+        & #system, & #user { height: 1fr; }
+        & #user { background: $boost; }
+        & #max-name { width: 4; color: $text-muted; }
+        & #max-tokens { width: 8; margin-right: 2; }
+        & #max-tokens.-invalid { color: $text-error; text-style: underline; }
+        & #forecast { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #forecast.-problem { color: $text-error; text-style: bold; }
+        & .-shown { display: block; }
+    }
+    """
+
+    count: reactive[int] = reactive(1, init=False)
+    stream: reactive[bool] = reactive(True, init=False)
+    thinking: reactive[bool | None] = reactive(None, init=False)
+
+    def __init__(
+        self,
+        policies: tuple[tuple[str, str], ...] = (),
+        *,
+        max_tokens: int = 64,
+        id: str | None = None,  # noqa: A002 - Textual's own name
+    ) -> None:
+        super().__init__(id=id)
+        self.border_title = "Composer"
+        self._policies: dict[str, str] = dict(policies)
+        self._edits: dict[str, str] = {}
+        """Edited policy texts by label, so that alternating does not lose them."""
+        self._label = ""
+        self._previous = ""
+        self._loaded = ""
+        self._max_tokens = max_tokens
+        self._question = 0
+        self._thinking_available: bool | None = None
+        self._forecast = ""
+        self._ready = False
+
+    def compose(self) -> ComposeResult:
+        """Rows from the policy down to the forecast."""
+        with Horizontal(classes="composer-row"):
+            yield Label("policy", classes="composer-name")
+            yield Select[str]([], id="policy", compact=True, prompt="no policy")
+            yield Chip("edited ↺", id="edited", tooltip="Bring the policy's own text back")
+            yield Chip("before –", id="before-mark", tooltip="Text in front of the policy, in the system message")
+            yield Chip("after –", id="after-mark", tooltip="Text behind the policy, in the system message")
+        for name in ("before", "system", "after", "user"):
+            with Horizontal(id=f"{name}-row"):
+                yield Label(name, classes="composer-name")
+                yield PlainArea(id=name, placeholder="no system message" if name == "system" else "")
+        with Horizontal(classes="composer-row"):
+            yield Chip("▶ send", id="send", tooltip="Send the draft")
+            yield Chip("×1", id="count", tooltip="How many requests are sent at once")
+            yield Label("max", id="max-name")
+            yield PlainInput(str(self._max_tokens), id="max-tokens", max_length=6, digits=True)
+            yield Chip("stream", id="stream", tooltip="Whether the answer comes piece by piece or at once")
+            yield Chip("thinking default", id="thinking", tooltip="Whether the model thinks before it answers")
+        yield Static("", id="forecast", markup=False)
+
+    # --- what the app says -------------------------------------------------------------------------------------------
+
+    def set_policies(self, policies: tuple[tuple[str, str], ...]) -> None:
+        """The policies to pick from, (label, text) pairs in order. The one in use stays if it is still there."""
+        self._policies = dict(policies)
+        if self._ready:
+            self._offer_policies()
+
+    def set_thinking_available(self, available: bool | None) -> None:
+        """Whether the model's template can turn thinking on and off; None: not known, so that it may be tried."""
+        self._thinking_available = available
+        if self._ready:
+            self._draw_options()
+
+    def show_forecast(self, view: ForecastView) -> None:
+        """What would happen if this were sent now."""
+        if self._forecast != view.text:
+            self._forecast = view.text
+            if self._ready:
+                self._draw_forecast(view.text)
+
+    # --- what the app asks and does ----------------------------------------------------------------------------------
+
+    def draft(self) -> Draft:
+        """The draft as it stands, all texts clean. The policy is None when there is no policy text."""
+        system = self._system_text()
+        return Draft(
+            user=self._text_of("user").strip(),
+            policy=self._policy_name(system),
+            policy_text=system,
+            before=self._text_of("before"),
+            after=self._text_of("after"),
+            max_tokens=self._max_tokens,
+            stream=self.stream,
+            thinking=None if self._thinking_available is False else self.thinking,
+        )
+
+    def request_send(self) -> None:
+        """Ask for the draft to be sent; an empty draft is refused with a line."""
+        if self.draft().user:
+            self.post_message(self.SendRequested(self.count))
+        else:
+            self._draw_forecast("nothing to send: the user message is empty", problem=True)
+
+    def next_question(self) -> None:
+        """Put the next prepared question in place of the user message (undo brings that back)."""
+        questions = questions_for(self._label)
+        index = self._question_index(questions)
+        self._set_question((index + 1) % len(questions) if index is not None else self._question % len(questions))
+
+    def next_policy(self) -> None:
+        """Go on to the next policy, round and round."""
+        labels = list(self._policies)
+        if labels:
+            at = labels.index(self._label) if self._label in labels else -1
+            self.select_policy(labels[(at + 1) % len(labels)])
+
+    def alternate_policy(self) -> None:
+        """Go back to the policy that was chosen before this one; the next one if there was none."""
+        if self._previous in self._policies and self._previous != self._label:
+            self.select_policy(self._previous)
+        else:
+            self.next_policy()
+
+    def select_policy(self, label: str) -> None:
+        """Use this policy; a prepared question changes to the one of the new policy. Unknown labels change nothing."""
+        if label not in self._policies or label == self._label:
+            return
+        index = self._question_index(questions_for(self._label))
+        self._previous, self._label = self._label, label
+        with self.prevent(Select.Changed):
+            self.query_one("#policy", Select).value = label
+        area = self.query_one("#system", PlainArea)
+        area.text = self._policies[label]
+        self._loaded = area.text
+        if label in self._edits:
+            area.text = self._edits[label]
+        if index is not None or not self._previous:
+            self._set_question(index or 0)
+        self._draw_edited()
+
+    def toggle_stream(self) -> None:
+        """Streamed or in one piece."""
+        self.stream = not self.stream
+
+    def toggle_thinking(self) -> None:
+        """Default, off, on; nothing where the model's template has no switch."""
+        if self._thinking_available is not False:
+            self.thinking = THINKING_STEPS[self.thinking]
+
+    def cycle_count(self) -> None:
+        """One, two, four or eight at once."""
+        self.count = COUNTS[(COUNTS.index(self.count) + 1) % len(COUNTS)]
+
+    def focus_user(self) -> None:
+        """Put the cursor into the user message."""
+        self.query_one("#user").focus()
+
+    # --- watchers and handlers ---------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Fill the draft."""
+        self._ready = True
+        self._offer_policies()
+        self._draw_options()
+        self._draw_forecast(self._forecast)
+        if not self._policies:
+            self._set_question(0)
+        self.focus_user()
+
+    def watch_count(self) -> None:
+        """Draw and tell."""
+        self._options_changed()
+
+    def watch_stream(self) -> None:
+        """Draw and tell."""
+        self._options_changed()
+
+    def watch_thinking(self) -> None:
+        """Draw and tell."""
+        self._options_changed()
+
+    @on(Select.Changed, "#policy")
+    def _policy_picked(self, event: Select.Changed) -> None:
+        event.stop()
+        self.select_policy(str(event.value))
+
+    @on(TextArea.Changed)
+    def _text_edited(self, event: TextArea.Changed) -> None:
+        event.stop()
+        if event.text_area.id == "system":
+            self._note_edit(event.text_area.text)
+        elif event.text_area.id == "user":
+            self._draw_question()
+        else:
+            self._draw_marks()
+        self._draw_forecast(self._forecast)
+        self.post_message(self.Changed())
+
+    @on(Input.Changed, "#max-tokens")
+    def _max_edited(self, event: Input.Changed) -> None:
+        event.stop()
+        valid = event.value.isdigit() and int(event.value) > 0
+        event.input.set_class(not valid, "-invalid")
+        if valid and int(event.value) != self._max_tokens:
+            self._max_tokens = int(event.value)
+            self.post_message(self.Changed())
+
+    @on(Input.Submitted, "#max-tokens")
+    def _max_entered(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.focus_user()
+
+    @on(Chip.Pressed)
+    def _chip_pressed(self, event: Chip.Pressed) -> None:
+        event.stop()
+        match event.chip.id:
+            case "send":
+                self.request_send()
+            case "count":
+                self.cycle_count()
+            case "stream":
+                self.toggle_stream()
+            case "thinking":
+                self.toggle_thinking()
+            case "before-mark":
+                self.toggle_extra("before")
+            case "after-mark":
+                self.toggle_extra("after")
+            case "edited":
+                self.query_one("#system", PlainArea).text = self._loaded
+
+    @on(DescendantBlur)
+    def _field_left(self, event: DescendantBlur) -> None:
+        name = event.widget.id or ""
+        if name in ("before", "after") and not self._text_of(name):
+            self.query_one(f"#{name}-row").remove_class("-shown")
+        if name == "max-tokens":
+            self.query_one("#max-tokens", PlainInput).value = str(self._max_tokens)
+
+    def toggle_extra(self, name: Literal["before", "after"]) -> None:
+        """Open the text in front of or behind the policy for editing, or fold it to its mark."""
+        row = self.query_one(f"#{name}-row")
+        if row.has_class("-shown"):
+            row.remove_class("-shown")
+            self.focus_user()
+        else:
+            row.add_class("-shown")
+            self.query_one(f"#{name}").focus()
+
+    def action_fold_extra(self) -> None:
+        """Fold both texts and go back to the user message."""
+        for name in ("before", "after"):
+            self.query_one(f"#{name}-row").remove_class("-shown")
+        self.focus_user()
+
+    # --- drawing and reading -----------------------------------------------------------------------------------------
+
+    def _offer_policies(self) -> None:
+        select = self.query_one("#policy", Select)
+        with self.prevent(Select.Changed):
+            select.set_options([(label, label) for label in self._policies])
+        if self._label in self._policies:
+            with self.prevent(Select.Changed):
+                select.value = self._label
+        elif self._policies:
+            self._label = ""
+            self.select_policy(FIRST_POLICY if FIRST_POLICY in self._policies else next(iter(self._policies)))
+
+    def _system_text(self) -> str:
+        area = self.query_one("#system", PlainArea)
+        if area.text == self._loaded and self._label:
+            return clean_block(self._policies.get(self._label, area.text))
+        return clean_block(area.text)
+
+    def _policy_name(self, system: str) -> str | None:
+        if not system.strip():
+            return None
+        if not self._label:
+            return "custom"
+        edited = self.query_one("#system", PlainArea).text != self._loaded
+        return f"{self._label} (edited)" if edited else self._label
+
+    def _text_of(self, name: str) -> str:
+        return clean_block(self.query_one(f"#{name}", PlainArea).text)
+
+    def _note_edit(self, text: str) -> None:
+        if text == self._loaded:
+            self._edits.pop(self._label, None)
+        elif self._label:
+            self._edits[self._label] = text
+        self._draw_edited()
+
+    def _question_index(self, questions: tuple[Question, ...]) -> int | None:
+        text = self.query_one("#user", PlainArea).text.strip()
+        return next((index for index, question in enumerate(questions) if question.text == text), None)
+
+    def _set_question(self, index: int) -> None:
+        questions = questions_for(self._label)
+        self._question = index % len(questions)
+        area = self.query_one("#user", PlainArea)
+        area.replace(questions[self._question].text, (0, 0), area.document.end, maintain_selection_offset=False)
+        area.move_cursor(area.document.end)
+        self._draw_question()
+
+    def _draw_question(self) -> None:
+        questions = questions_for(self._label)
+        index = self._question_index(questions)
+        text = "own question" if index is None else f"question {index + 1}/{len(questions)}: {questions[index].label}"
+        self.border_subtitle = text
+
+    def _draw_edited(self) -> None:
+        self.query_one("#edited").set_class(self._label in self._edits, "-shown")
+
+    def _draw_marks(self) -> None:
+        for name in ("before", "after"):
+            text = " ".join(self._text_of(name).split())
+            mark = fit(text, MARK_CELLS).rstrip() if text else "–"
+            self.query_one(f"#{name}-mark", Chip).update(f"{name} {mark}")
+
+    def _options_changed(self) -> None:
+        if self._ready:
+            self._draw_options()
+            self.post_message(self.Changed())
+
+    def _draw_options(self) -> None:
+        self.query_one("#count", Chip).update(f"×{self.count}")
+        self.query_one("#stream", Chip).update("stream" if self.stream else "no stream")
+        chip = self.query_one("#thinking", Chip)
+        missing = self._thinking_available is False
+        chip.disabled = missing
+        word = "– (no switch in this model's template)" if missing else THINKING_WORDS[self.thinking]
+        chip.update(f"thinking {word}")
+
+    def _draw_forecast(self, text: str, *, problem: bool = False) -> None:
+        line = self.query_one("#forecast", Static)
+        line.update(text)
+        line.set_class(problem, "-problem")
+
+    class Changed(Message):
+        """The draft is another one than before."""
+
+        def can_replace(self, message: Message) -> bool:
+            """Several changes at once are one."""
+            return isinstance(message, Composer.Changed)
+
+    class SendRequested(Message):
+        """The draft is to be sent, `count` times at once."""
+
+        def __init__(self, count: int) -> None:
+            super().__init__()
+            self.count = count
