@@ -1,0 +1,91 @@
+"""The session file: every event as one line of JSON, appended as it comes.
+
+A kill -9 loses at most the last 200 ms; a full disk ends the recording, never the program.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mlxcache_tui.core.codec import encode_event
+from mlxcache_tui.core.events import Event
+
+FLUSH_S = 0.2
+"""Seconds that a line waits at most before it is handed to the operating system."""
+_SMALL_HEAP = 64_000
+
+
+class Recorder:
+    """Appends events to `path`, from any thread. `on_failure` is told once, in one line, when that ends early."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.on_failure: Callable[[str], None] | None = None
+        self._lock = threading.Lock()
+        self._pending = bytearray()
+        self._descriptor: int | None = None
+        self._timer: threading.Timer | None = None
+        self._flushed_at = float("-inf")
+        self._over = False
+
+    def append(self, event: Event) -> None:
+        """Take in an event. The first one makes the file (0600)."""
+        line = encode_event(event)
+        with self._lock:
+            if self._over:
+                return
+            self._pending += line
+            failure = None
+            if len(self._pending) > _SMALL_HEAP or time.monotonic() - self._flushed_at >= FLUSH_S:
+                failure = self._flush()
+            elif self._timer is None:
+                self._timer = threading.Timer(FLUSH_S, self._flush_late)
+                self._timer.daemon = True
+                self._timer.start()
+        self._tell(failure)
+
+    def close(self) -> None:
+        """Write what is left. Later events are let go."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            failure = None if self._over else self._flush()
+            self._end()
+        self._tell(failure)
+
+    def _flush_late(self) -> None:
+        with self._lock:
+            self._timer = None
+            failure = None if self._over else self._flush()
+        self._tell(failure)
+
+    def _flush(self) -> str | None:
+        """Hand the pending lines over; the failure in one line if that does not go."""
+        if not self._pending:
+            return None
+        try:
+            if self._descriptor is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._descriptor = os.open(self.path, flags, 0o600)
+            while self._pending:
+                del self._pending[: os.write(self._descriptor, self._pending)]
+        except OSError as error:
+            self._end()
+            return f"the session is no longer recorded: {self.path}: {(error.strerror or str(error)).lower()}"
+        self._flushed_at = time.monotonic()
+        return None
+
+    def _end(self) -> None:
+        self._over = True
+        self._pending.clear()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _tell(self, failure: str | None) -> None:
+        # Outside the lock: whoever is told may append an event.
+        if failure is not None and self.on_failure is not None:
+            self.on_failure(failure)
