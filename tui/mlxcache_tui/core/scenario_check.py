@@ -177,7 +177,7 @@ class _Checker:
     def _policy(self, label: str, raw: Any) -> None:
         path: Path = ("policies", label)
         if not LINE.accepts(label):
-            self._wrong(path, "label", f"expected {LINE.expected} as the policy's label")
+            self._wrong(path, label, f"expected {LINE.expected} as the policy's label")
         text: str | None = None
         file: str | None = None
         if isinstance(raw, str):
@@ -298,7 +298,8 @@ def _full_key(path: Path, key: str) -> str:
     """`steps[2].users` for a path that may end in an element of the key."""
     words = ""
     for part in path:
-        words += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
+        name = part if isinstance(part, int) or part.isprintable() else repr(part)
+        words += f"[{name + 1}]" if isinstance(name, int) else f".{name}"
     words = words.removeprefix(".")
     return words if path and key in path else f"{words}.{key}".removeprefix(".")
 

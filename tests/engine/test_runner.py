@@ -1,0 +1,283 @@
+"""The runner on an engine without a server: what it sends, waits for, measures, and keeps when things go wrong."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from mlxcache_tui.core.commands import CancelRequest, RestartServer, SendRequest, ServerSpec, StartServer
+from mlxcache_tui.core.results import RunResult
+from mlxcache_tui.core.scenario import Scenario
+from mlxcache_tui.core.scenario_check import check
+from mlxcache_tui.engine.runner import Progress, RequestFinished, Runner, StepFinished, StepStarted
+from support.fake_engine import FakeEngine
+
+POLICY = "The policy says that opened accessories can be returned only if they arrived damaged. " * 3
+HEAD = f'[policies]\nreturns = "{POLICY}"\nother = "{POLICY[::-1]}"\n'
+SPEC = ServerSpec(model="m", port=0, flags={})
+NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+TWO_QUESTIONS = """
+[[steps]]
+id = "first"
+name = "first question"
+policy = "returns"
+user = "It is opened."
+[[steps]]
+id = "second"
+policy = "returns"
+user = "It came damaged."
+expect = ["cached_ratio >= 0.5", "reason == 'hit'", "ttft_s < first.ttft_s", "text contains 'Damaged'"]
+"""
+
+
+def scenario(text: str) -> Scenario:
+    return check(HEAD + text, source="x.toml", name="x", read_policy=lambda file: file)
+
+
+async def run(
+    text: str, engine: FakeEngine | None = None, *, spec: ServerSpec | None = SPEC
+) -> tuple[RunResult, FakeEngine, list[Progress]]:
+    engine = engine or FakeEngine()
+    told: list[Progress] = []
+    runner = Runner(engine, scenario(text), spec=spec, clock=lambda: NOON, listener=told.append)
+    return await runner.run(), engine, told
+
+
+def sent(engine: FakeEngine) -> list[SendRequest]:
+    return [command for command in engine.commands if isinstance(command, SendRequest)]
+
+
+async def test_two_questions_on_one_policy() -> None:
+    result, engine, told = await run(TWO_QUESTIONS)
+    assert result.held
+    assert [verdict.held for verdict in result.expectations] == [True] * 4
+    first, second = result.requests
+    assert (first.step, first.step_id, first.policy, first.state) == ("first question", "first", "returns", "done")
+    assert first.reason is not None
+    assert first.reason.kind == "first"
+    assert second.reason is not None
+    assert (second.reason.kind, second.reason.from_request) == ("hit", 1)
+    assert first.first_after_start
+    assert not second.first_after_start
+    assert second.question == "It came damaged."
+    assert result.server.mode == "launched"
+    assert result.server.observed == "observer"
+    assert result.server.flags == {"prompt_cache_size": 10}
+    assert result.memory.source == "pss"
+    assert (result.memory.start_bytes, result.memory.end_bytes) == (1_000_000, 1_002_000)
+    assert [type(progress) for progress in told if not isinstance(progress, RequestFinished)][-4:] == [
+        StepStarted,
+        StepFinished,
+        StepStarted,
+        StepFinished,
+    ]
+    assert engine.state.policies["returns"] == POLICY
+
+
+async def test_an_expectation_that_fails_says_by_how_much() -> None:
+    result, _, _ = await run(TWO_QUESTIONS.replace("cached_ratio >= 0.5", "cached_ratio >= 1"))
+    assert not result.held
+    failed = [verdict for verdict in result.expectations if not verdict.held]
+    assert len(failed) == 1
+    assert "expected >= 1" in failed[0].why
+
+
+async def test_a_fresh_server_for_each_run_with_the_spec_given() -> None:
+    _, engine, _ = await run(TWO_QUESTIONS)
+    assert engine.commands[0] == StartServer(spec=SPEC)
+
+
+async def test_evictions_belong_to_the_step_that_caused_them() -> None:
+    text = """
+    [[steps]]
+    id = "a"
+    policy = "returns"
+    user = "q"
+    [[steps]]
+    id = "b"
+    policy = "other"
+    users = ["q", "r"]
+    expect = ["evictions == 1"]
+    [[steps]]
+    id = "a2"
+    policy = "returns"
+    user = "r"
+    expect = ["reason == 'evicted'", "evictions == 1"]
+    """
+    result, _, _ = await run(text, FakeEngine(cache=2))
+    assert [step.evictions for step in result.steps] == [0, 1, 1]
+    assert [(gone.policy, gone.made_by, gone.caused_by, gone.rule) for gone in result.evictions] == [
+        ("returns", 1, 3, "count"),
+        ("other", 2, 4, "count"),
+    ]
+    assert result.expectations[0].held
+
+
+async def test_without_an_observer_evictions_are_unknown_and_never_held() -> None:
+    engine = FakeEngine(observed=False)
+    text = TWO_QUESTIONS.replace("\"text contains 'Damaged'\"", '"evictions == 0"')
+    result, _, _ = await run(text, engine)
+    assert [step.evictions for step in result.steps] == [None, None]
+    verdict = result.expectations[-1]
+    assert (verdict.held, verdict.measured) == (False, None)
+    assert "unknown" in verdict.why
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 2), (4, 4), (9, 6)])
+async def test_concurrency_is_how_many_are_in_flight(concurrency: int, most: int) -> None:
+    text = f"""
+    [[steps]]
+    id = "burst"
+    policy = "returns"
+    users = ["a", "b", "c"]
+    repeat = 2
+    concurrency = {concurrency}
+    """
+    result, engine, _ = await run(text)
+    assert engine.most_open == most
+    assert [request.question for request in result.requests] == ["a", "b", "c", "a", "b", "c"]
+
+
+async def test_variables_are_filled_for_each_request() -> None:
+    text = """
+    [[steps]]
+    id = "s"
+    before = "{{today}} {{uuid}}"
+    users = ["{{n}}", "{{ n }} {{other"]
+    """
+    _, engine, _ = await run(text)
+    drafts = [command.draft for command in sent(engine)]
+    assert [draft.user for draft in drafts] == ["1", "2 {{other"]
+    assert all(draft.before.startswith("2026-11-29 ") for draft in drafts)
+    assert drafts[0].before != drafts[1].before
+
+
+async def test_a_step_continues_another_with_its_answer() -> None:
+    text = """
+    [[steps]]
+    id = "a"
+    policy = "returns"
+    users = ["damaged?", "opened?"]
+    [[steps]]
+    id = "b"
+    continues = "a"
+    users = ["why 1?", "why 2?"]
+    [[steps]]
+    id = "c"
+    continues = "b"
+    users = ["so 1?", "so 2?"]
+    """
+    _, engine, _ = await run(text)
+    last = sent(engine)[-2].draft
+    assert (last.policy, last.policy_text, last.user) == ("returns", POLICY, "so 1?")
+    assert last.messages == (
+        ("user", "damaged?"),
+        ("assistant", "It is damaged."),
+        ("user", "why 1?"),
+        ("assistant", "It is opened."),
+    )
+
+
+async def test_a_restart_changes_flags_and_empties_the_cache() -> None:
+    text = TWO_QUESTIONS.replace('user = "It came', 'restart = { prompt_cache_size = 3 }\nuser = "It came')
+    text = text.replace("reason == 'hit'", "reason == 'restarted'")
+    result, engine, _ = await run(text)
+    assert RestartServer(flags={"prompt_cache_size": 3}) in engine.commands
+    second = result.steps[1]
+    assert (second.restarted, second.load_s, second.flags) == (True, 1.5, {"prompt_cache_size": 3})
+    assert second.requests[0].first_after_start
+    assert result.expectations[1].held
+
+
+async def test_seed_and_template_arguments_go_into_the_body() -> None:
+    text = """
+    [defaults]
+    seed = 7
+    [[steps]]
+    id = "s"
+    user = "q"
+    chat_template_kwargs = { enable_thinking = false }
+    max_tokens = 3
+    stream = false
+    warmup = true
+    """
+    _, engine, _ = await run(text)
+    draft = sent(engine)[0].draft
+    assert draft.extra == {"seed": 7, "chat_template_kwargs": {"enable_thinking": False}}
+    assert (draft.max_tokens, draft.stream, draft.warmup, draft.purpose) == (3, False, True, "scenario")
+
+
+async def test_a_server_that_does_not_start_is_lost() -> None:
+    result, _, _ = await run(TWO_QUESTIONS, FakeEngine(starts=False))
+    assert result.lost == "port 8080 is taken"
+    assert result.requests == ()
+
+
+async def test_a_server_that_dies_in_the_middle_keeps_what_was_measured() -> None:
+    result, _, _ = await run(TWO_QUESTIONS, FakeEngine(dies_at=2))
+    assert result.lost is not None
+    assert "SIGKILL" in result.lost
+    assert result.lost_lines == ("last",)
+    assert [request.state for request in result.requests] == ["done", "cut"]
+    assert result.expectations == ()
+
+
+async def test_a_failed_request_is_not_held_unless_it_was_expected() -> None:
+    result, _, _ = await run(TWO_QUESTIONS, FakeEngine(fails_at=1))
+    assert not result.held
+    assert [request.id for request in result.unexpected_failures()] == [1]
+    text = """
+    [[steps]]
+    id = "s"
+    user = "q"
+    expect = ["state == 'failed'", "status == 500"]
+    """
+    result, _, _ = await run(text, FakeEngine(fails_at=1))
+    assert result.held
+
+
+async def test_an_interrupted_run_cancels_what_is_open_and_keeps_what_was_measured() -> None:
+    engine = FakeEngine(hangs=True)
+    told: list[Progress] = []
+    runner = Runner(engine, scenario(TWO_QUESTIONS), spec=SPEC, clock=lambda: NOON, listener=told.append)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(runner.run())
+        await engine.was_asked.wait()
+        task.cancel()
+    result = task.result()
+    assert result.interrupted
+    assert CancelRequest(key="k1") in engine.commands
+    assert [request.state for request in result.requests] == ["cancelled"]
+    assert result.unexpected_failures() == ()
+
+
+async def test_a_paused_run_sends_nothing_until_it_goes_on() -> None:
+    engine = FakeEngine()
+    runner = Runner(engine, scenario(TWO_QUESTIONS), spec=SPEC, clock=lambda: NOON, listener=lambda _: None)
+    runner.pause()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(runner.run())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert sent(engine) == []
+        runner.resume()
+    assert task.result().held
+
+
+async def test_an_attached_server_is_compared_with_the_scenario() -> None:
+    engine = FakeEngine(observed=False)
+    engine.attach()
+    result, _, _ = await run("[server]\nprompt_cache_size = 2\n" + TWO_QUESTIONS, engine, spec=None)
+    assert result.server.mode == "attached"
+    assert result.server.differences == {"prompt_cache_size": (2, None)}
+    assert not any(isinstance(command, StartServer) for command in engine.commands)
+
+
+async def test_a_step_can_be_run_again() -> None:
+    engine = FakeEngine()
+    runner = Runner(engine, scenario(TWO_QUESTIONS), spec=SPEC, clock=lambda: NOON, listener=lambda _: None)
+    await runner.run()
+    await runner.run_step(runner.scenario.steps[0])
+    result = runner.result()
+    assert [request.id for request in result.requests] == [3, 2]
+    assert len(result.expectations) == 4
