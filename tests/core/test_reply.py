@@ -381,15 +381,16 @@ def test_error_text_of_nothing() -> None:
     assert error_text({}) is None
 
 
+KEYS = (
+    *("choices", "delta", "message", "content", "usage", "error", "index", "tool_calls", "function", "text"),
+    *("prompt_tokens_details", "reasoning", "finish_reason", "name", "arguments", "timings", "object"),
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                "choices delta message content usage error index tool_calls function text prompt_tokens_details "
-                "reasoning finish_reason name arguments timings object".split()
-            ),
+            st.sampled_from(KEYS),
             inner,
             max_size=4,
         )

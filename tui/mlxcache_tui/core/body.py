@@ -1,13 +1,14 @@
 """A draft as it goes over the wire: address, body, headers of ours, the same as a curl command and as an event."""
 
 import json
+import re
 import shlex
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.events import RequestComposed, TextKept
+from mlxcache_tui.core.text import clean
 
 CHAT_PATH = "/v1/chat/completions"
 META_BYTES = 2048
@@ -21,9 +22,8 @@ def endpoint(url: str, path: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """The server's address as it may be shown: with `http://`, without user name, password and query."""
-    parts = urlsplit(endpoint(url, ""))
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    """The server's address as it may be shown, usable or not: without user name, password and query."""
+    return clean(re.sub(r"(?<=://)[^/?#]*@|[?#].*", "", endpoint(url, "")))
 
 
 def build_body(draft: Draft) -> tuple[str, dict[str, Any]]:

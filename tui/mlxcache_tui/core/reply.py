@@ -243,7 +243,7 @@ class _ThinkTags:
         thought, tag, answer = content.partition(self._CLOSE)
         if tag:
             self._state = "answer"
-            facts: list[Fact] = [_text("reasoning", thought)]
+            facts: list[Fact] = [_text("reasoning", thought)] if thought or not answer else []
             return [*facts, _text("answer", answer)] if answer else facts
         keep = _tag_start(content, self._CLOSE)
         self._held = content[keep:]

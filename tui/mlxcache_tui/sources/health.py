@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mlxcache_tui.core.body import endpoint
 from mlxcache_tui.core.reply import one_line
 from mlxcache_tui.sources.http import Reply, get
 
@@ -45,12 +44,12 @@ async def probe(url: str, *, models: bool = True, timeout_s: float = PROBE_SECON
     A watcher that asks again and again leaves `models` out: mlx_lm searches its model folder for each of them, and
     writes a traceback to its log if there is none. Takes at most twice `timeout_s`, seconds.
     """
-    health = await get(endpoint(url, "/health"), timeout_s)
+    health = await get(url, "/health", timeout_s)
     if isinstance(health, str):
         return Health(reachable=False, error=health)
     status = _field(health.body, "status")
     text = one_line(status, 80) if isinstance(status, str) else None
-    listed = await get(endpoint(url, "/v1/models"), timeout_s) if models else "not asked"
+    listed = await get(url, "/v1/models", timeout_s) if models else "not asked"
     listing = listed if isinstance(listed, Reply) else None
     return Health(
         reachable=True,
@@ -85,12 +84,12 @@ def _model_ids(body: bytes) -> tuple[str, ...] | None:
     return tuple(one_line(name, 200) for name in ids[:MAX_MODELS])
 
 
-def _entries(body: bytes) -> list[dict[str, object]]:
+def _entries(body: bytes) -> list[dict[str, Any]]:
     data = _field(body, "data")
     return [model for model in data if isinstance(model, dict)] if isinstance(data, list) else []
 
 
-def _field(body: bytes, name: str) -> object:
+def _field(body: bytes, name: str) -> Any:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

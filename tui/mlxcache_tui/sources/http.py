@@ -181,13 +181,13 @@ class Reply(NamedTuple):
     body: bytes
 
 
-async def get(url: str, timeout_s: float, max_bytes: int = 1 << 20) -> Reply | str:
+async def get(base_url: str, path: str, timeout_s: float, max_bytes: int = 1 << 20) -> Reply | str:
     """The reply to one GET within `timeout_s` (all of it), or one line that says why there is none. Never raises."""
     try:
         async with (
             asyncio.timeout(timeout_s),
-            _client(_tls_for(url), httpx.Timeout(timeout_s)) as client,
-            client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response,
+            _client(_tls_for(base_url), httpx.Timeout(timeout_s)) as client,
+            client.stream("GET", endpoint(base_url, path), headers={"Accept-Encoding": "identity"}) as response,
         ):
             body = b""
             async for chunk in response.aiter_bytes():
@@ -196,9 +196,9 @@ async def get(url: str, timeout_s: float, max_bytes: int = 1 << 20) -> Reply | s
                     break
             return Reply(response.status_code, dict(response.headers), body[:max_bytes])
     except TimeoutError:
-        return f"no answer from {shown_url(url)} within {timeout_s:g} s"
+        return f"no answer from {shown_url(base_url)} within {timeout_s:g} s"
     except _FAILURES as error:
-        return failure_line(error, url)
+        return failure_line(error, base_url)
 
 
 def failure_line(error: Exception, url: str) -> str:
@@ -246,7 +246,7 @@ def _os_errors(error: BaseException | None) -> Iterator[OSError]:
 
 
 def _tls_for(url: str) -> ssl.SSLContext:
-    # Reading the certificates takes tens of milliseconds, which a plain address does not need. An empty store trusts none.
+    # Reading the certificates takes tens of milliseconds; a plain address needs none, and an empty store trusts none.
     return httpx.create_ssl_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
