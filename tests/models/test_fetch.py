@@ -132,7 +132,7 @@ def test_package_without_the_file(machine: Machine) -> None:
 
 def test_other_failure_passes_the_installers_words_on_clean(machine: Machine) -> None:
     machine.uv(r"printf 'noise\n\033[31merror:\033[0m no such \007version\n\n' >&2; exit 2")
-    assert "(error: no such version)" in refusal(machine)
+    assert "(error: no such ␇version)" in refusal(machine)
 
 
 def test_disk_full_while_fetching(machine: Machine) -> None:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,9 +12,10 @@ from typing import IO
 
 import msgspec
 
+from mlxcache_tui.core.text import clean
+
 POLL_S = 0.1
 KILL_AFTER_S = 3.0
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f]")
 
 
 class StoppedError(Exception):
@@ -93,8 +93,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def tail(errors: str, limit: int = 160) -> str:
-    """The last line that says something, without control characters, for a one-line message."""
-    lines = [CONTROL.sub("", line).strip() for line in errors.splitlines()]
+    """The last line that says something, cleaned, for a one-line message."""
+    lines = [clean(line).strip() for line in errors.splitlines()]
     said = [line for line in lines if line]
     if not said:
         return "it said nothing"
