@@ -181,7 +181,7 @@ MISTAKES: dict[str, tuple[str, int, str, str]] = {
         "steps[2].before",
         "keeps its system message",
     ),
-    "expectation misspelt": (STEP + "expect = [\n'ttft_s < 1',\n'tttft_s < 1']", 6, "steps[1].expect[2]", "mean ttft_s?"),
+    "expectation misspelt": (STEP + "expect = [\n'ttft_s < 1',\n'ttf_s < 1']", 6, "steps[1].expect[2]", "mean ttft_s?"),
     "expectation on a later step": (
         STEP + "expect = ['ttft_s < b.ttft_s']\n[[steps]]\nid = 'b'\nuser = 'q'",
         4,

@@ -139,7 +139,7 @@ def server_text(state: SessionState) -> str:
     if server.phase == "fetching":
         done = f" {server.fetch_percent // 10 * 10:.0f} %" if server.fetch_percent is not None else ""
         return f"fetching the model{done}"
-    return server.text or server.phase.replace("_", " ")
+    return server.text or ("waiting for the server" if server.phase == "none" else server.phase.replace("_", " "))
 
 
 def last_lines(state: SessionState) -> tuple[str, ...]:

@@ -24,11 +24,13 @@ def whole(value: float | None) -> str:
 
 
 def with_spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
-    """The median, and from two values on the range and n: `48 ms (44 ms to 52 ms, n 5)`."""
+    """The median; from two values on with range and n: `48 ms (44 ms to 52 ms, n 5)`, `48 ms (n 5)` if all are equal."""
     if spread is None:
         return UNKNOWN
     if spread.n == 1:
         return show(spread.median)
+    if show(spread.low) == show(spread.high):
+        return f"{show(spread.median)} (n {spread.n})"
     return f"{show(spread.median)} ({show(spread.low)} to {show(spread.high)}, n {spread.n})"
 
 

@@ -1,0 +1,66 @@
+"""Figures over several requests: warm-ups left out, the unknown never counted."""
+
+import msgspec
+import pytest
+from mlxcache_tui.core.expect import METRICS
+from mlxcache_tui.core.results import RequestResult
+from mlxcache_tui.core.summary import cached_ratio, metric_values, seconds_saved, summarise, summarise_step
+from support.fake_engine import FakeEngine
+from support.scenario_runs import run_of
+
+RUN, _ = run_of()
+REQUESTS = RUN.requests
+
+
+def changed(request: RequestResult, **fields: object) -> RequestResult:
+    return msgspec.structs.replace(request, **fields)  # type: ignore[arg-type]
+
+
+def test_the_ratio_is_weighted_by_tokens() -> None:
+    short = changed(REQUESTS[0], prompt_tokens=10, cached_tokens=10)
+    long = changed(REQUESTS[0], prompt_tokens=90, cached_tokens=0)
+    unknown = changed(REQUESTS[0], prompt_tokens=500, cached_tokens=None)
+    assert cached_ratio([short, long, unknown]) == pytest.approx(0.1)
+    assert cached_ratio([unknown]) is None
+
+
+def test_a_warm_up_step_has_figures_of_its_own() -> None:
+    assert summarise(RUN.steps[0].requests).requests == 0
+    assert summarise_step(RUN.steps[0]).requests == 1
+
+
+def test_nothing_measured_is_unknown() -> None:
+    summary = summarise([])
+    assert (summary.cached_ratio, summary.wall_s, summary.sum_e2e_s, summary.system_tps) == (None, None, None, None)
+    assert (summary.ttft_s.p50, summary.ttft_s.n, summary.seconds_saved_est) == (None, 0, None)
+
+
+def test_throughput_is_unknown_when_a_count_is() -> None:
+    assert summarise(REQUESTS).system_tps is not None
+    assert summarise([changed(REQUESTS[1], output_tokens=None), REQUESTS[2]]).system_tps is None
+
+
+def test_hit_ratio_counts_judged_requests_only() -> None:
+    run, _ = run_of(engine=FakeEngine(fails_at=3))
+    assert summarise(run.requests).hit_ratio_by_policy == {"returns": pytest.approx(2 / 3)}
+
+
+def test_saved_seconds_need_a_cold_request() -> None:
+    cold, hit = REQUESTS[1], REQUESTS[2]
+    assert cold.prefill_tps is not None
+    assert hit.cached_tokens is not None
+    assert seconds_saved([cold, hit]) == pytest.approx(hit.cached_tokens / cold.prefill_tps)
+    assert seconds_saved([hit]) is None
+    assert seconds_saved([cold]) == 0
+
+
+def test_every_metric_of_expectations_has_values() -> None:
+    for name in METRICS:
+        values = metric_values(RUN.steps[2], name)
+        assert len(values) in (1, 3)
+    assert metric_values(RUN.steps[2], "hits") == [3]
+    assert metric_values(RUN.steps[2], "reason") == ["hit"] * 3
+    assert metric_values(RUN.steps[2], "error") == [""] * 3
+    failed, _ = run_of(engine=FakeEngine(fails_at=2))
+    assert metric_values(failed.steps[1], "hits") == [None]
+    assert metric_values(failed.steps[1], "reason") == [None]

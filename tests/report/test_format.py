@@ -1,0 +1,58 @@
+"""Numbers and tables as text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlxcache_tui.core.stats import Spread
+from mlxcache_tui.core.text import cell_width
+from mlxcache_tui.report import format as fmt
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (0.0, "0.0 ms"),
+        (0.0042, "4.2 ms"),
+        (0.31, "310 ms"),
+        (1.618, "1.62 s"),
+        (36.04, "36.0 s"),
+        (120.0, "120 s"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert fmt.seconds(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "—"), (0, "0"), (4012, "4,012"), (2.5, "2.5")])
+def test_whole(value: float | None, text: str) -> None:
+    assert fmt.whole(value) == text
+
+
+def test_a_median_goes_with_range_and_n() -> None:
+    assert fmt.with_spread(None, fmt.seconds) == "—"
+    assert fmt.with_spread(Spread(n=1, median=1.0, low=1.0, high=1.0), fmt.whole) == "1"
+    assert fmt.with_spread(Spread(n=2, median=1.0, low=1.0, high=1.0), fmt.whole) == "1 (n 2)"
+    assert fmt.with_spread(Spread(n=3, median=2.0, low=1.0, high=4.0), fmt.whole) == "2 (1 to 4, n 3)"
+
+
+def test_a_text_table_lines_up_with_wide_letters() -> None:
+    lines = fmt.text_table(("a", "b", "c"), [("返品", "1", "x"), ("y", "100", "z")])
+    assert lines == ["a       b  c", "返品    1  x", "y     100  z"]
+
+
+@given(st.text(max_size=20))
+def test_no_cell_breaks_a_markdown_table(text: str) -> None:
+    lines = fmt.markdown_table(("a",), [(text,)])
+    assert len(lines) == 3
+    assert "\n" not in lines[2]
+    assert lines[2].count("|") - lines[2].count("\\|") == 2
+
+
+@given(st.floats(min_value=0, max_value=1))
+def test_a_bar_fits_its_width(value: float) -> None:
+    assert cell_width(fmt.bar(value, 1.0, 10)) <= 10
+
+
+def test_bars() -> None:
+    assert (fmt.bar(0, 1), fmt.bar(1, 1, 4), fmt.bar(0.5, 1, 3), fmt.bar(1, 0)) == ("", "████", "█▌", "")
