@@ -1,0 +1,136 @@
+"""The request table as lines of spans."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from mlxcache_tui.core.text import cell_width
+from mlxcache_tui.core.units import UNKNOWN, human_count, human_duration, human_percent, human_rate
+from mlxcache_tui.core.views import RequestRow
+from mlxcache_tui.draw.columns import Column, Layout, lay_out, place, recolour
+from mlxcache_tui.draw.signs import FOREIGN, INFERRED, REASON_SIGNS, REQUEST_SIGNS
+from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width
+
+_STATE_LONG = 18
+"""Cells of the state column from which on it has room for the time left and the finish reason."""
+_WIDE = 134
+
+
+@lru_cache(maxsize=32)
+def request_layout(width: int, digits: int = 3) -> Layout:
+    """The columns that stand in `width` cells; `digits` of the largest number of a request."""
+    columns = (
+        Column("number", "#", max(3, digits), 0, "right"),
+        Column("policy", "policy", 10, 1, most=26),
+        Column("state", "state", 13, 2, most=_STATE_LONG),
+        Column("prompt", "prompt", 6, 8, "right"),
+        Column("cached", "cached", 6, 5, "right"),
+        Column("percent", "%", 5, 3, "right"),
+        Column("wait", "wait", 6, 11, "right"),
+        Column("ttft", "TTFT", 6, 4, "right"),
+        Column("prefill", "prefill", 7, 12, "right"),
+        Column("out", "out", 4, 10, "right"),
+        Column("tps", "tok/s", 5, 7, "right"),
+        Column("total", "total", 6, 9, "right"),
+        Column("why", "why", 14, 6),
+    )
+    return lay_out(columns, width, gap=2 if width >= _WIDE else 1)
+
+
+def request_line(row: RequestRow, layout: Layout) -> Line:
+    """One request in the columns of the layout."""
+    cells = [_cell(row, column) for column in layout.columns]
+    line = place(cells, layout)
+    return recolour(line, "dim") if row.warmup else line
+
+
+def _cell(row: RequestRow, column: Column) -> Line:
+    match column.name:
+        case "number":
+            # A request of number 0 belongs to getting ready and is not counted.
+            return (Span("–" if row.warmup or row.number == 0 else str(row.number)),)
+        case "policy":
+            return (Span(row.policy),) if row.ours else (Span(f"{FOREIGN} ", "accent"), Span(row.policy))
+        case "state":
+            return _state(row, column.width)
+        case "percent":
+            return (Span(_percent(row), _percent_look(row)),)
+        case "why":
+            return _why(row)
+        case name:
+            return _figure(row, name)
+
+
+def _figure(row: RequestRow, name: str) -> Line:
+    text = {
+        "prompt": lambda: human_count(row.prompt_tokens),
+        "cached": lambda: human_count(row.cached_tokens),
+        "wait": lambda: short_duration(row.wait_s),
+        "ttft": lambda: short_duration(row.ttft_s),
+        "prefill": lambda: f"{human_rate(row.prefill_tps)}/s" if row.prefill_tps is not None else UNKNOWN,
+        "out": lambda: human_count(row.output_tokens),
+        "tps": lambda: human_rate(row.decode_tps),
+        "total": lambda: short_duration(row.e2e_s),
+    }[name]()
+    return (Span(text, "dim" if text == UNKNOWN else _live(row, name)),)
+
+
+def _live(row: RequestRow, name: str) -> Look:
+    return "info" if row.phase in ("thinking", "answering") and name in ("out", "tps") else "plain"
+
+
+def _percent(row: RequestRow) -> str:
+    text = human_percent(row.cached_ratio).replace(" ", "")
+    return INFERRED + text if row.cached_source == "derived" and row.cached_ratio is not None else text
+
+
+def _percent_look(row: RequestRow) -> Look:
+    if row.cached_ratio is None:
+        return "dim"
+    return "good" if row.reason == "hit" else "plain"
+
+
+def _state(row: RequestRow, width: int) -> Line:
+    sign = REQUEST_SIGNS[row.phase]
+    short = f"{sign.sign} {sign.word}"
+    more = ""
+    if row.phase == "prefill" and row.prefill_total:
+        short += f" {100 * (row.prefill_done or 0) // row.prefill_total}%"
+        more = f" {clock(row.eta_s)}" if row.eta_s is not None else ""
+    elif row.phase == "done" and row.finish_reason not in (None, "stop"):
+        more = f" {row.finish_reason}"
+    text = short + more
+    return (Span(text if cell_width(text) <= width else short, sign.look),)
+
+
+def _why(row: RequestRow) -> Line:
+    if row.phase == "failed":
+        return (Span(row.why, "bad"),)
+    sign = REASON_SIGNS[row.reason]
+    if row.reason == "pending":
+        return (Span(row.why),)
+    mark = f"{sign.sign}{INFERRED} " if row.inferred else f"{sign.sign} "
+    return Span(mark, sign.look), Span(row.why or sign.word, "dim" if sign.look == "dim" else "plain")
+
+
+def short_duration(seconds: float | None) -> str:
+    """As `human_duration`, but minutes and hours in at most seven cells: `3:20`, `1:02:05`."""
+    return human_duration(seconds) if seconds is None or seconds < 59.5 else clock(seconds)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds as `0:03`, hours as `1:02:05`."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def centred(text: str, width: int, look: Look = "dim") -> Line:
+    """A line with a text in its middle, cut if it is too long."""
+    line = (Span(text, look),)
+    left = max(0, (width - line_width(line)) // 2)
+    return fit_line((Span(" " * left), *line) if left else line, width)
+
+
+def digits_of(rows: Sequence[RequestRow]) -> int:
+    """Digits of the last, so largest, number."""
+    return len(str(rows[-1].number)) if rows else 1

@@ -1,0 +1,101 @@
+"""The status bar as one line of spans."""
+
+from typing import NamedTuple
+
+from mlxcache_tui.core.units import human_percent
+from mlxcache_tui.core.views import StatusView
+from mlxcache_tui.draw.signs import BUSY, SERVER_SIGNS
+from mlxcache_tui.draw.spans import Line, Span, fit_line, line_width
+
+_GAP = "  "
+_LEAST_TEXT = 12
+_PROGRAM = "mlxcache-tui"
+
+
+class _Part(NamedTuple):
+    """A piece of the line; the ones with the highest `drop` go first."""
+
+    drop: int
+    spans: Line
+
+
+def status_line(view: StatusView, width: int) -> Line:
+    """The line in exactly `width` cells: what matters least is left out first, the phase stays to the last."""
+    left, right = _left(view), _right(view)
+    while len(left) + len(right) > 1 and _needed(left, right) > width:
+        worst = max((*left, *right), key=lambda part: part.drop)
+        (left if worst in left else right).remove(worst)
+    line = _joined(left)
+    end = _joined(right)
+    room = width - line_width(line) - line_width(end) - (len(_GAP) if end else 0)
+    text = _text(view)
+    if text and room - len(_GAP) >= min(_LEAST_TEXT, len(text)):
+        line = (*line, Span(_GAP), *fit_line((Span(text),), min(room - len(_GAP), _cells(text))))
+    blank = max(0, width - line_width(line) - line_width(end))
+    return fit_line((*line, Span(" " * blank), *end), width)
+
+
+def _cells(text: str) -> int:
+    return line_width((Span(text),))
+
+
+def _needed(left: list[_Part], right: list[_Part]) -> int:
+    parts = [line_width(part.spans) for part in (*left, *right)]
+    return sum(parts) + len(_GAP) * (len(parts) - 1) + 2
+
+
+def _joined(parts: list[_Part]) -> Line:
+    line: list[Span] = []
+    for part in parts:
+        if line:
+            line.append(Span(_GAP))
+        line.extend(part.spans)
+    return (Span(" "), *line) if line else ()
+
+
+def _left(view: StatusView) -> list[_Part]:
+    parts = [_Part(9, (Span(_PROGRAM, "strong"),))]
+    if view.model:
+        parts.append(_Part(2, (Span(view.model),)))
+    if view.address:
+        parts.append(_Part(6, (Span(view.address, "dim"),)))
+    if view.mlx_lm:
+        parts.append(_Part(7, (Span(f"mlx-lm {view.mlx_lm}", "dim"),)))
+    parts.append(_Part(0, _phase(view)))
+    if view.watch_only:
+        parts.append(_Part(3, (Span("watching only", "accent"),)))
+    elif view.phase == "ready" and view.observed in ("log", "client"):
+        parts.append(_Part(8, (Span("not observed", "dim"),)))
+    return parts
+
+
+def _phase(view: StatusView) -> Line:
+    sign = SERVER_SIGNS[view.phase]
+    if view.phase == "ready" and view.busy:
+        return (Span(f"{BUSY} busy {view.busy}", "info"),)
+    words = f"{sign.sign} {sign.word}"
+    if view.phase == "fetching" and view.fetch_percent is not None:
+        words += f" {view.fetch_percent:.0f} %"
+    return (Span(words, sign.look),)
+
+
+def _text(view: StatusView) -> str:
+    """What is said beside the phase; nothing once all is well."""
+    if view.phase == "ready":
+        return ""
+    return view.text if view.text != SERVER_SIGNS[view.phase].word else ""
+
+
+def _right(view: StatusView) -> list[_Part]:
+    parts = []
+    if view.reuse_last is not None:
+        words = (Span("reuse ", "dim"), Span(human_percent(view.reuse_last)), Span(" last", "dim"))
+        parts.append(_Part(1, words))
+    if view.reuse_session is not None:
+        parts.append(_Part(5, (Span(human_percent(view.reuse_session)), Span(" session", "dim"))))
+    if view.evictions is not None:
+        word = "eviction" if view.evictions == 1 else "evictions"
+        parts.append(_Part(4, (Span(str(view.evictions)), Span(f" {word}", "dim"))))
+    return [
+        part._replace(spans=(Span("· ", "dim"), *part.spans)) if index else part for index, part in enumerate(parts)
+    ]

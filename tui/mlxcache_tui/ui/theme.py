@@ -1,0 +1,44 @@
+"""Looks of drawn spans as style rules of the screen's theme.
+
+The names are those of `draw.spans.Look`. Whatever a colour says is said by a sign or a word too (`draw.signs`), so that
+NO_COLOR, 16 colours and eyes that do not tell red from green lose nothing.
+"""
+
+from mlxcache_tui.draw.spans import Look
+
+PREFIX = "line-view--"
+LOOKS: dict[Look, str] = {
+    "plain": "",
+    "dim": "color: $text-muted;",
+    "strong": "text-style: bold;",
+    "good": "color: $text-success;",
+    "warn": "color: $text-warning;",
+    "bad": "color: $text-error; text-style: bold;",
+    "info": "color: $text-primary;",
+    "accent": "color: $text-accent;",
+    "head": "color: $text-muted; text-style: bold;",
+    "gone": "color: $text-muted; text-style: strike;",
+    "mark": "color: $text-accent; text-style: bold;",
+    "bar": "color: $text-primary;",
+    "rest": "color: $text-disabled;",
+    "match": "text-style: reverse bold;",
+}
+CURSOR = "cursor"
+CURSOR_BLURRED = "cursor-blurred"
+_GROUNDS = {
+    CURSOR: (
+        "color: $block-cursor-foreground; background: $block-cursor-background; text-style: $block-cursor-text-style;"
+    ),
+    CURSOR_BLURRED: "background: $block-cursor-blurred-background;",
+}
+
+
+def component_names() -> set[str]:
+    """Component classes of a widget that draws spans."""
+    return {PREFIX + name for name in (*LOOKS, *_GROUNDS)}
+
+
+def component_css(widget: str) -> str:
+    """Default rules of these classes for a widget class and those made from it."""
+    rules: list[tuple[str, str]] = [*LOOKS.items(), *_GROUNDS.items()]
+    return "\n".join(f"{widget} > .{PREFIX}{name} {{ {rule} }}" for name, rule in rules)

@@ -1,0 +1,74 @@
+"""The prompt cache: the two limits as bars, every stored entry, the ones that just went."""
+
+from textual.geometry import Size
+from textual.strip import Strip
+
+from mlxcache_tui.core.views import CacheView
+from mlxcache_tui.draw.cache_lines import cache_lines, coarse_age
+from mlxcache_tui.draw.spans import Line
+from mlxcache_tui.ui.widgets.line_view import LineView
+
+
+class CachePane(LineView):
+    """Limits and column heads stand still at the top, the entries scroll below them."""
+
+    BORDER_TITLE = "Cache"
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._view: CacheView | None = None
+        self._now_ns = 0
+        self._ages: tuple[str, ...] = ()
+        self._top: list[Line] = []
+        self._entries: list[Line] = []
+
+    def show(self, view: CacheView, now_ns: int) -> None:
+        """Draw the view as of `now_ns` (monotonic, for the ages); only the cells that changed are repainted."""
+        ages = tuple(coarse_age(now_ns - entry.inserted_ns) for entry in view.entries)
+        if view == self._view and ages == self._ages:
+            return
+        self._view, self._now_ns, self._ages = view, now_ns, ages
+        old_top, old = self._top, self._entries
+        self._draw()
+        if len(old_top) != len(self._top) or not old_top:
+            self.refresh()
+            return
+        for y, (before, after) in enumerate(zip(old_top, self._top, strict=True)):
+            self._refresh_changed(y, before, after)
+        offset = len(self._top) - self.scroll_offset.y
+        for index in range(max(len(old), len(self._entries))):
+            y = index + offset
+            if not len(self._top) <= y < self.size.height:
+                continue
+            before = old[index] if index < len(old) else ()
+            after = self._entries[index] if index < len(self._entries) else ()
+            self._refresh_changed(y, before, after)
+
+    def _refresh_changed(self, y: int, before: Line, after: Line) -> None:
+        if before is after or before == after:
+            return
+        if before and after:
+            self.refresh_changes(y, before, after)
+        else:
+            self.refresh_line(y + self.scroll_offset.y)
+
+    def on_resize(self) -> None:
+        """Draw for the new width."""
+        if self._view is not None:
+            self._draw()
+            self.refresh()
+
+    def _draw(self) -> None:
+        if self._view is None or not self.size:
+            return
+        self._top, self._entries = cache_lines(self._view, self._now_ns, self.columns, self.size.height)
+        self.virtual_size = Size(self.size.width, len(self._top) + len(self._entries))
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the top, or an entry."""
+        if y < len(self._top):
+            return self.strip(self._top[y])
+        index = y - len(self._top) + self.scroll_offset.y
+        if index < len(self._entries):
+            return self.strip(self._entries[index])
+        return Strip.blank(self.columns, self.rich_style)

@@ -1,0 +1,206 @@
+"""The request table: one row for each request, live from the moment it is sent."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+
+from mlxcache_tui.core.views import RequestRow
+from mlxcache_tui.draw.columns import Layout, head_line
+from mlxcache_tui.draw.request_lines import centred, digits_of, request_layout, request_line
+from mlxcache_tui.draw.spans import Line, Span, fit_line
+from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
+from mlxcache_tui.ui.widgets.line_view import LineView
+
+_EMPTY = "no request yet: write one below and press ^s"
+_HERE = Span("▸", "strong")
+_ELSEWHERE = Span(" ")
+
+
+class RequestTable(LineView):
+    """Rows under a head that stands still. The cursor stays on the last row until it is moved away from it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move_cursor(-1)", "Up", show=False),
+        Binding("down,j", "move_cursor(1)", "Down", show=False),
+        Binding("pageup", "move_page(-1)", "Page up", show=False),
+        Binding("pagedown", "move_page(1)", "Page down", show=False),
+        Binding("home,g", "move_end(-1)", "First", show=False),
+        Binding("end,G", "move_end(1)", "Last", show=False),
+        Binding("enter", "open_request", "Detail", show=False),
+    ]
+    BORDER_TITLE = "Requests"
+
+    cursor_key: reactive[str | None] = reactive(None, repaint=False)
+    """Key of the request under the cursor."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._rows: tuple[RequestRow, ...] = ()
+        self._at = -1
+        """Index of the row under the cursor, -1 while there is none."""
+
+    @property
+    def rows(self) -> tuple[RequestRow, ...]:
+        """The rows shown."""
+        return self._rows
+
+    def show(self, rows: tuple[RequestRow, ...]) -> None:
+        """Draw the rows; of rows that changed only the cells that did are repainted."""
+        if rows == self._rows:
+            return
+        old, self._rows = self._rows, rows
+        following = self._at == len(old) - 1
+        if len(rows) != len(old):
+            self.virtual_size = Size(self.size.width, len(rows) + 1)
+        if not old or digits_of(old) != digits_of(rows) or not rows or rows[0].key != old[0].key:
+            self.refresh()
+        else:
+            self._refresh_rows(old)
+        self._place_cursor(following=following)
+
+    # --- the cursor ---------------------------------------------------------------------------------------------------
+
+    def _place_cursor(self, *, following: bool) -> None:
+        if following or self.cursor_key is None:
+            self._set_cursor(len(self._rows) - 1)
+        elif not (0 <= self._at < len(self._rows)) or self._rows[self._at].key != self.cursor_key:
+            self._at = self._index_of(self.cursor_key)
+
+    def _index_of(self, key: str | None) -> int:
+        return next((index for index, row in enumerate(self._rows) if row.key == key), -1)
+
+    def _set_cursor(self, index: int) -> None:
+        index = max(0, min(index, len(self._rows) - 1))
+        self.cursor_key = self._rows[index].key if self._rows else None
+
+    def watch_cursor_key(self, key: str | None) -> None:
+        """Draw the cursor where it is now, scroll there and tell."""
+        before = self._at
+        near = before + 1 if 0 <= before + 1 < len(self._rows) else before
+        candidates = (len(self._rows) - 1, near, max(0, before - 1))
+        # Nearly always the last row or a neighbour: the long way round is for a key that is set from outside.
+        self._at = next((i for i in candidates if 0 <= i < len(self._rows) and self._rows[i].key == key), -1)
+        if self._at < 0:
+            self._at = self._index_of(key)
+        for index in {before, self._at}:
+            if index >= 0:
+                self._refresh_row(index)
+        if self._at >= 0 and key is not None:
+            self._scroll_to_cursor()
+            self.post_message(self.RequestSelected(key))
+
+    def _scroll_to_cursor(self) -> None:
+        top, page = self.scroll_offset.y, self._page
+        if self._at < top:
+            self.scroll_to(y=self._at, animate=False)
+        elif self._at >= top + page:
+            self.scroll_to(y=self._at - page + 1, animate=False)
+
+    @property
+    def _page(self) -> int:
+        return max(1, self.size.height - 1)
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight, and the last row at the bottom while it is under the cursor."""
+        self.virtual_size = Size(self.size.width, len(self._rows) + 1)
+        if self._at >= 0:
+            self._scroll_to_cursor()
+
+    def on_focus(self) -> None:
+        """Show the cursor as the one that the keys move."""
+        self._refresh_row(self._at)
+
+    def on_blur(self) -> None:
+        """Show the cursor as one at rest."""
+        self._refresh_row(self._at)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the row; a double click opens it."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < 1:
+            return
+        index = self.scroll_offset.y + offset.y - 1
+        if index < len(self._rows):
+            self._set_cursor(index)
+            if event.chain == 2:
+                self.action_open_request()
+
+    def action_move_cursor(self, step: int) -> None:
+        """Move by rows."""
+        if self._rows:
+            self._set_cursor(self._at + step)
+
+    def action_move_page(self, step: int) -> None:
+        """Move by pages."""
+        if self._rows:
+            self._set_cursor(self._at + step * self._page)
+
+    def action_move_end(self, step: int) -> None:
+        """Move to the first or the last row."""
+        self._set_cursor(len(self._rows) - 1 if step > 0 else 0)
+
+    def action_open_request(self) -> None:
+        """Ask for the detail of the row."""
+        if self.cursor_key is not None:
+            self.post_message(self.RequestOpened(self.cursor_key))
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """The head, a row, or nothing."""
+        width = self.columns
+        if y == 0:
+            return self.strip(fit_line((_ELSEWHERE, *head_line(self._layout)), width))
+        index = self.scroll_offset.y + y - 1
+        if index < len(self._rows):
+            ground = "" if index != self._at else CURSOR if self.has_focus else CURSOR_BLURRED
+            return self.strip(self._line(self._rows[index], here=index == self._at), ground)
+        if not self._rows and y == max(1, self.size.height // 2):
+            return self.strip(centred(_EMPTY, width))
+        return Strip.blank(width, self.rich_style)
+
+    @property
+    def _layout(self) -> Layout:
+        return request_layout(max(1, self.columns - 1), digits_of(self._rows))
+
+    def _line(self, row: RequestRow, *, here: bool) -> Line:
+        return fit_line((_HERE if here else _ELSEWHERE, *request_line(row, self._layout)), self.columns)
+
+    def _refresh_row(self, index: int) -> None:
+        y = index - self.scroll_offset.y + 1
+        if index >= 0 and 1 <= y < self.size.height:
+            self.refresh_line(index + 1)
+
+    def _refresh_rows(self, old: tuple[RequestRow, ...]) -> None:
+        """Repaint what changed of the rows in sight."""
+        top = self.scroll_offset.y
+        for index in range(top, top + self._page):
+            before = old[index] if index < len(old) else None
+            after = self._rows[index] if index < len(self._rows) else None
+            if before is after or before == after:
+                continue
+            if before is None or after is None:
+                self._refresh_row(index)
+            else:
+                here = index == self._at
+                old_line, new_line = self._line(before, here=here), self._line(after, here=here)
+                self.refresh_changes(index - top + 1, old_line, new_line)
+
+    class RequestSelected(Message):
+        """The cursor moved to a request."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class RequestOpened(Message):
+        """A request's detail is asked for."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
