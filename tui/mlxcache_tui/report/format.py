@@ -24,7 +24,7 @@ def whole(value: float | None) -> str:
 
 
 def with_spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
-    """The median; from two values on with range and n: `48 ms (44 ms to 52 ms, n 5)`, `48 ms (n 5)` if all are equal."""
+    """The median; from two values on with range and n: `48 ms (44 ms to 52 ms, n 5)`, `48 ms (n 5)` if all alike."""
     if spread is None:
         return UNKNOWN
     if spread.n == 1:
