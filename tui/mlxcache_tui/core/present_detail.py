@@ -89,3 +89,13 @@ def _facts(request: RequestState) -> tuple[tuple[str, str], ...]:
 
 def _duration(seconds: float | None) -> str | None:
     return human_duration(seconds) if seconds is not None else None
+
+
+def request_markdown(view: DetailView) -> str:
+    """A request as a file for keeping: figures, reason, messages, answer, curl."""
+    lines = [f"# {view.title}", "", *(f"- {name}: {value}" for name, value in view.facts)]
+    lines += ["", "## Why", "", *view.evidence]
+    for message in view.messages:
+        lines += ["", f"## {message.role}", "", message.text]
+    lines += ["", "## Answer", "", view.answer or view.error, "", "## curl", "", view.curl, ""]
+    return "\n".join(lines)
