@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from mlxcache_tui.core.text import clean, clean_block
 from mlxcache_tui.store.paths import PathsError, config_dir, scenarios_dir
 
 MAX_BYTES = 4_000_000
@@ -45,9 +46,10 @@ def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
             continue
         for path in files:
             try:
-                found[path.stem] = Policy(path.stem, _read(path), path)
+                label = clean(path.stem)
+                found[label] = Policy(label, _read(path), path)
             except _UnusableError as error:
-                problems.append(f"policy {path} left out: {error}")
+                problems.append(clean(f"policy {path} left out: {error}"))
     ordered = sorted(found.values(), key=lambda policy: (policy.label != FIRST, policy.label))
     return tuple(ordered), tuple(problems)
 
@@ -64,4 +66,4 @@ def _read(path: Path) -> str:
         raise _UnusableError((error.strerror or str(error)).lower()) from error
     except UnicodeDecodeError as error:
         raise _UnusableError("it is not UTF-8; save it as UTF-8") from error
-    return text.replace("\r\n", "\n").strip()
+    return clean_block(text).strip()

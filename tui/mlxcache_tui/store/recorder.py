@@ -32,7 +32,11 @@ class Recorder:
 
     def append(self, event: Event) -> None:
         """Take in an event. The first one makes the file (0600)."""
-        line = encode_event(event)
+        try:
+            line = encode_event(event)
+        except UnicodeEncodeError:
+            # Half a surrogate pair in a text that somebody typed: no JSON can hold it. The rest of the session can.
+            return
         with self._lock:
             if self._over:
                 return

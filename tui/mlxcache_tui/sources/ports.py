@@ -1,0 +1,84 @@
+"""Who holds a port on this machine, and which one is free."""
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+UNKNOWN_NAME = "another process"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who listens on a port; another user's process is not told by name, then `pid` is None."""
+
+    pid: int | None
+    name: str
+
+
+def holder(port: int) -> Holder | None:
+    """The process that listens on `port` of this machine; None if nobody does."""
+    pid = _listener(port)
+    if pid is None:
+        return Holder(None, UNKNOWN_NAME) if _taken(port) else None
+    try:
+        return Holder(pid, psutil.Process(pid).name())
+    except psutil.Error:
+        return Holder(pid, UNKNOWN_NAME)
+
+
+def free_port(host: str) -> int:
+    """A port on which nobody listens at `host` now.
+
+    Raises:
+        OSError: the host is no address of this machine.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.bind(address)
+        return int(probe.getsockname()[1])
+
+
+def _listener(port: int) -> int | None:
+    """The pid that listens, as far as this user may see it."""
+    try:
+        connections = psutil.net_connections("tcp")
+    except (psutil.AccessDenied, PermissionError):
+        # macOS tells only about one's own processes, and only one by one.
+        return _listener_among_own(port)
+    pids = (one.pid for one in connections if _listens(one, port))
+    return next((int(pid) for pid in pids if pid is not None), None)
+
+
+def _listens(connection: Any, port: int) -> bool:
+    return connection.status == psutil.CONN_LISTEN and bool(connection.laddr) and connection.laddr.port == port
+
+
+def _listener_among_own(port: int) -> int | None:
+    for process in psutil.process_iter():
+        try:
+            connections = process.net_connections("tcp")
+        except (psutil.Error, OSError):
+            continue
+        if any(_listens(one, port) for one in connections):
+            return int(process.pid)
+    return None
+
+
+def _taken(port: int) -> bool:
+    """Whether somebody answers on the loopback address, or it cannot be bound."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(0.5)
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            return True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the server does, so that a port in TIME_WAIT does not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError:
+            return False
+        except OSError:
+            return True
+    return False
