@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from mlxcache_tui.core.events import CacheCounted, Event, ModelFetchProgressed
+from mlxcache_tui.core.events import CacheCounted, ModelFetchProgressed
 from mlxcache_tui.core.text import bounded, clean
 
 # 0.31.0 and 0.31.1, in one line; from 0.31.2 on a line for all and one for each of three types.
@@ -26,7 +26,7 @@ class CacheCounter:
     def __init__(self) -> None:
         self._open: CacheCounted | None = None
 
-    def take(self, message: str, at_ns: int) -> list[Event] | None:
+    def take(self, message: str, at_ns: int) -> list[CacheCounted] | None:
         """The events of one logged message; None if it is no line of counters."""
         if not message.startswith(_STARTS):
             return None
@@ -42,12 +42,12 @@ class CacheCounter:
         self._open = counted
         return events
 
-    def over(self) -> list[Event]:
+    def over(self) -> list[CacheCounted]:
         """The counters whose block was left unfinished: something else was printed."""
         counted, self._open = self._open, None
         return [] if counted is None else [counted]
 
-    def _typed(self, name: str, count: int) -> list[Event]:
+    def _typed(self, name: str, count: int) -> list[CacheCounted]:
         block = self._open
         if block is None:
             # With several ranks each line comes once per rank: the rest of a second block says nothing new.
@@ -109,7 +109,7 @@ class FetchFollower:
     def __init__(self) -> None:
         self._biggest = 0.0
 
-    def fact(self, bar: Bar, at_ns: int) -> Event | None:
+    def fact(self, bar: Bar, at_ns: int) -> ModelFetchProgressed | None:
         """What a bar says about fetching the model; None if nothing, or less than another bar does."""
         if bar.percent is None or not (bar.in_bytes or bar.label.startswith(("Fetching", "Download"))):
             return None

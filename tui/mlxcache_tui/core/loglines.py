@@ -7,10 +7,12 @@ that still moves is shown at once; its next state then comes with `replace_last`
 
 import re
 
-from mlxcache_tui.core.events import Event, LogKind, LogLine, LogRead, ModelFetchProgressed
+from mlxcache_tui.core.events import CacheCounted, LogKind, LogLine, LogRead, ModelFetchProgressed
 from mlxcache_tui.core.log_facts import Bar, CacheCounter, FetchFollower, parse_bar
 from mlxcache_tui.core.text import LINE_LIMIT, bounded, clean
 
+LogEvent = LogRead | CacheCounted | ModelFetchProgressed
+"""What a log tells."""
 MAX_PARTIAL = 65_536
 """Bytes that are kept of a line without an end."""
 
@@ -29,7 +31,7 @@ class LogReader:
         self._partial = b""
         self._dropped = 0
         self._lines: list[LogLine] = []
-        self._facts: list[Event] = []
+        self._facts: list[CacheCounted | ModelFetchProgressed] = []
         self._replace_last = False
         self._bar: Bar | None = None
         self._bar_ended = False
@@ -38,7 +40,7 @@ class LogReader:
         self._fetch = FetchFollower()
         self._at_ns = 0
 
-    def feed(self, data: bytes, at_ns: int) -> list[Event]:
+    def feed(self, data: bytes, at_ns: int) -> list[LogEvent]:
         """Take in bytes read at `at_ns`: a `LogRead` if lines came of them, then the facts in those lines."""
         self._at_ns = at_ns
         end = data.rfind(b"\n")
@@ -53,7 +55,7 @@ class LogReader:
         self._show_moving()
         return self._take()
 
-    def flush(self, at_ns: int) -> list[Event]:
+    def flush(self, at_ns: int) -> list[LogEvent]:
         """Give out a last line that has no end: the file was replaced, or nothing came for a while."""
         self._at_ns = at_ns
         if self._partial.strip():
@@ -75,8 +77,8 @@ class LogReader:
         self._partial, self._dropped = b"", 0
         self._line(text, dropped)
 
-    def _take(self) -> list[Event]:
-        events: list[Event] = []
+    def _take(self) -> list[LogEvent]:
+        events: list[LogEvent] = []
         if self._lines:
             lines = tuple(self._lines)
             events.append(LogRead(at_ns=self._at_ns, origin="log", lines=lines, replace_last=self._replace_last))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from mlxcache_tui.core.events import AnyEvent, Event, Noticed
-from mlxcache_tui.core.loglines import LogReader
+from mlxcache_tui.core.events import AnyEvent, Noticed
+from mlxcache_tui.core.loglines import LogEvent, LogReader
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.core.units import human_bytes
 
@@ -32,10 +32,8 @@ async def tail(path: Path, emit: Emit, clock: Clock, *, from_start: bool, poll_s
     follower = _Follower(path, emit, clock, from_start=from_start)
     try:
         while True:
-            if not follower.step():
-                await asyncio.sleep(poll_s)
-            else:
-                await asyncio.sleep(0)
+            pause = 0.0 if follower.step() else poll_s
+            await asyncio.sleep(pause)
     finally:
         follower.close()
 
@@ -43,7 +41,7 @@ async def tail(path: Path, emit: Emit, clock: Clock, *, from_start: bool, poll_s
 class _Follower:
     def __init__(self, path: Path, emit: Emit, clock: Clock, *, from_start: bool) -> None:
         self._path, self._emit, self._clock = path, emit, clock
-        self._skip = None if from_start else "all"
+        self._from_start = from_start
         self._first = True
         self._file: BinaryIO | None = None
         self._identity: tuple[int, int] | None = None
@@ -92,7 +90,7 @@ class _Follower:
 
     def _start(self, size: int) -> int:
         """Where to begin in a file that was there before us: at the start of a line."""
-        if self._skip == "all":
+        if not self._from_start:
             return size
         if size <= HISTORY_BYTES or self._file is None:
             return 0
@@ -134,9 +132,9 @@ class _Follower:
         self.close()
         return True
 
-    def _say(self, events: list[Event]) -> None:
+    def _say(self, events: list[LogEvent]) -> None:
         for event in events:
-            self._emit(event)  # type: ignore[arg-type]
+            self._emit(event)
 
     def _tell(self, level: Literal["info", "warning"], text: str) -> None:
         if text != self._told:
