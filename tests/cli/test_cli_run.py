@@ -125,8 +125,8 @@ def test_every_mistake_is_told_before_anything_is_sent(
     scenario.write_text(SCENARIO + "concurency = 2\nrepeat = 0\n")
     assert call("run", scenario, "no-such-thing", "--demo") == 2
     err = capsys.readouterr().err
-    assert f"{scenario}:17: steps[2].concurency: unknown key; did you mean concurrency?" in err
-    assert f"{scenario}:18: steps[2].repeat" in err
+    assert f"{scenario}:16: steps[2].concurency: unknown key; did you mean concurrency?" in err
+    assert f"{scenario}:17: steps[2].repeat" in err
     assert "no-such-thing: no file and no shipped scenario" in err
     assert opened.settings == []
 
@@ -143,7 +143,7 @@ def test_an_attached_server_is_not_restarted(
 ) -> None:
     scenario.write_text(SCENARIO + "restart = true\n")
     assert call("run", scenario, "--url", "http://127.0.0.1:1") == 2
-    assert f"{scenario}:13: steps.b.restart: a server that we did not start" in capsys.readouterr().err
+    assert f"{scenario}:16: steps.b.restart: a server that we did not start" in capsys.readouterr().err
 
 
 def test_an_attached_server_is_used_as_it_is_and_compared(

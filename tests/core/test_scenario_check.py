@@ -209,5 +209,5 @@ def test_all_mistakes_at_once_in_the_order_of_lines() -> None:
 
 def test_a_server_that_is_not_ours_is_not_restarted() -> None:
     found = attached_mistakes(read(STEP + "restart = true\n[sweep]\nprompt_cache_size = [1]"))
-    assert [mistake.key for mistake in found] == ["steps.a.restart", "sweep"]
+    assert [(mistake.line, mistake.key) for mistake in found] == [(4, "steps.a.restart"), (5, "sweep")]
     assert attached_mistakes(read(STEP)) == []

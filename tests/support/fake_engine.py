@@ -109,8 +109,7 @@ class FakeEngine:
         pid = self._pid
         self._stored.clear()
         size = flags.get("prompt_cache_size", self._cache)
-        assert isinstance(size, int)
-        self._cache = size
+        self._cache = int(str(size))
         self._say(lambda at: ev.ServerTargeted(at_ns=at, origin="program", url="http://x", mode="launched", model="m"))
         self._say(
             lambda at: ev.ServerLaunched(at_ns=at, origin="process", pid=pid, port=1, command=("x",), flags=flags)

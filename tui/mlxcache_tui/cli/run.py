@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from mlxcache_tui.cli.screen import DEMO_KINDS
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
 from mlxcache_tui.core.results import RunResult
@@ -32,7 +33,6 @@ from mlxcache_tui.store.scenario_files import load_scenario
 
 DONE, FAILED, BAD_INPUT, NO_SERVER, INTERRUPTED = 0, 1, 2, 3, 130
 DEFAULT_URL = "http://127.0.0.1:8080"
-DEMO_KINDS = ("smollm2", "tiny")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +41,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: tuple[Scenario, ...]
     model: str | None
     url: str
+    log: str | None
+    python: str | None
     flags: dict[str, Any]
     save: str | None
 
@@ -58,6 +60,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     where.add_argument("--demo", nargs="?", const="smollm2", choices=DEMO_KINDS, help="start a server on a demo model")
     where.add_argument("--model", help="start a server on this model")
     where.add_argument("--url", help=f"use a server that runs already (default {DEFAULT_URL})")
+    parser.add_argument("--log", metavar="FILE", help="with --url: the file that the server's output goes to")
+    parser.add_argument("--python", metavar="PROGRAM", help="the Python that has mlx_lm (default: this one)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements as JSON (- is standard output)")
     parser.add_argument("--markdown", metavar="FILE", help="write a report in Markdown (- is standard output)")
     parser.add_argument("--save", metavar="FILE", help="record the session here")
@@ -73,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         mistakes += [mistake for scenario in scenarios for mistake in attached_mistakes(scenario)]
     flags, problems = _server_flags(getattr(args, "server_flags", []), attached=wanted.model is None)
     problems = [*map(str, mistakes), *problems, *_output_problems(args)]
+    if args.log and wanted.model is not None:
+        problems.append("--log goes with --url: the output of a server that we start is read anyway")
     for problem in problems:
         _say(problem)
     if problems:
@@ -101,7 +107,15 @@ def _wanted(args: argparse.Namespace, scenarios: Sequence[Scenario]) -> Wanted:
     model = f"demo:{args.demo}" if args.demo else args.model
     if model is None and args.url is None:
         model = next((scenario.server["model"] for scenario in scenarios if "model" in scenario.server), None)
-    return Wanted(scenarios=tuple(scenarios), model=model, url=args.url or DEFAULT_URL, flags={}, save=args.save)
+    return Wanted(
+        scenarios=tuple(scenarios),
+        model=model,
+        url=args.url or DEFAULT_URL,
+        log=args.log,
+        python=args.python,
+        flags={},
+        save=args.save,
+    )
 
 
 def _server_flags(words: Sequence[str], *, attached: bool) -> tuple[dict[str, Any], list[str]]:
@@ -127,7 +141,7 @@ def _extent(scenario: Scenario) -> str:
 async def _run_all(wanted: Wanted) -> list[RunResult]:
     """Every scenario under every set of its limits, until one is interrupted or the server is lost."""
     _interrupt_on(signal.SIGTERM, signal.SIGHUP)
-    attach = AttachServer(url=wanted.url) if wanted.model is None else None
+    attach = AttachServer(url=wanted.url, log_path=wanted.log) if wanted.model is None else None
     runs: list[RunResult] = []
     async with open_engine(Settings(start=attach, save_path=wanted.save)) as engine:
         for scenario in wanted.scenarios:
@@ -162,7 +176,7 @@ def _spec(wanted: Wanted, scenario: Scenario, combination: dict[str, Any]) -> Se
     if wanted.model is None:
         return None
     flags = {name: value for name, value in scenario.server.items() if name != "model"} | wanted.flags | combination
-    return ServerSpec(model=wanted.model, port=0, flags=flags)
+    return ServerSpec(model=wanted.model, port=0, flags=flags, python=wanted.python)
 
 
 def _print_progress(progress: Progress) -> None:

@@ -52,6 +52,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     wait_s: float = 0.0
     continues: str | None = None
     restart: dict[str, Any] | None = None
+    restart_line: int = 0
     expect: tuple[Expectation, ...] = ()
 
     @property
@@ -73,6 +74,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     policies: dict[str, Policy]
     steps: tuple[Step, ...]
     sweep: dict[str, tuple[Any, ...]]
+    sweep_line: int = 0
 
     def combinations(self) -> tuple[dict[str, Any], ...]:
         """The flags of each run of the sweep, the last key turning fastest; one empty set without a sweep."""

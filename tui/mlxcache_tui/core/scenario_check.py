@@ -79,7 +79,7 @@ def attached_mistakes(scenario: Scenario) -> list[Mistake]:
     found = [
         Mistake(
             source=scenario.source,
-            line=step.line,
+            line=step.restart_line,
             key=f"steps.{step.id}.restart",
             text="a server that we did not start cannot be restarted; run with --demo or --model, or remove restart",
         )
@@ -88,7 +88,7 @@ def attached_mistakes(scenario: Scenario) -> list[Mistake]:
     ]
     if scenario.sweep:
         text = "a sweep restarts the server for each limit, and this server is not ours; run with --demo or --model"
-        found.append(Mistake(source=scenario.source, line=1, key="sweep", text=text))
+        found.append(Mistake(source=scenario.source, line=scenario.sweep_line, key="sweep", text=text))
     return found
 
 
@@ -135,6 +135,7 @@ class _Checker:
             policies=self.policies,
             steps=tuple(self.steps),
             sweep=sweep,
+            sweep_line=line_of(self.lines, ("sweep",)),
         )
 
     # --- one part each ---
@@ -224,6 +225,7 @@ class _Checker:
             line=line_of(self.lines, path),
             users=users,
             restart=self._restart(path, good.get("restart")),
+            restart_line=line_of(self.lines, (*path, "restart")),
             wait_s=float(good.get("wait", 0)),
             **{name: good[name] for name in _SAME_NAME if name in good},
         )
