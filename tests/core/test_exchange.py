@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlxcache_tui.core import exchange as exchange_module
 from mlxcache_tui.core.events import (
-    Event,
+    AnyEvent,
     FinishArrived,
     FirstTokenArrived,
     PrefillProgressed,
@@ -48,7 +48,7 @@ def play(
     kind: str = "text/event-stream",
     location: str = "",
     streamed: bool = True,
-) -> list[Event]:
+) -> list[AnyEvent]:
     """The events of a reply whose headers come at 0 and whose chunks come each 100 ms after the one before."""
     exchange = Exchange("k", streamed=streamed, known=set())
     events = exchange.admitted(status, kind, location, 0)
@@ -57,12 +57,12 @@ def play(
     return events + exchange.closed((len(chunks) + 1) * 100 * MS)
 
 
-def brief(events: Sequence[Event]) -> list[str]:
+def brief(events: Sequence[AnyEvent]) -> list[str]:
     """Each event in a few words, to compare at a glance."""
     return [word for event in events if (word := _word(event))]
 
 
-def _word(event: Event) -> str:
+def _word(event: AnyEvent) -> str:
     ms = event.at_ns // MS
     match event:
         case RequestAdmitted():
@@ -224,8 +224,8 @@ CASES: dict[str, tuple[list[bytes], list[str]]] = {
         ],
     ),
     "50: what looked like a tag was text: first token when it came": (
-        [sse(delta(content="<")), sse(delta(content="b>")), sse(delta("stop")) + DONE],
-        ["0 admitted 200", "100 first answer", "200 answer '<b>' [100]", "300 finish stop", "300 done 200"],
+        [sse(delta(content="<")), sse(delta(content="t")), sse(delta(content="b>")), sse(delta("stop")) + DONE],
+        ["0 admitted 200", "100 first answer", "300 answer '<tb>' [100, 100]", "400 finish stop", "400 done 200"],
     ),
     "51: all spent on thinking": (
         [sse(delta(reasoning="Hm")), sse(delta("length"), usage(9, 1, 0)) + DONE],
@@ -477,7 +477,7 @@ def test_a_server_is_identified_once() -> None:
 STREAM = b"".join(chunk for chunks, _ in list(CASES.values())[:14] for chunk in chunks if DONE not in chunk) + DONE
 
 
-def facts_of(events: list[Event]) -> tuple[list[str], dict[str, str]]:
+def facts_of(events: list[AnyEvent]) -> tuple[list[str], dict[str, str]]:
     """What does not depend on the cuts when all bytes have one stamp: all events but text, and each text."""
     texts: dict[str, str] = {}
     for event in events:
@@ -493,7 +493,7 @@ def test_any_cut_of_a_stream_gives_the_same_facts(cuts: list[int]) -> None:
     assert facts_of(same_stamp(chunks)) == facts_of(same_stamp([STREAM]))
 
 
-def same_stamp(chunks: list[bytes]) -> list[Event]:
+def same_stamp(chunks: list[bytes]) -> list[AnyEvent]:
     exchange = Exchange("k", streamed=True, known=set())
     events = exchange.admitted(200, "text/event-stream", "", 7)
     for chunk in chunks:

@@ -51,6 +51,7 @@ STREAM_CASES: dict[str, tuple[object, list[Fact]]] = {
     "empty content": (chunk({"role": "assistant", "content": ""}), []),
     "null content": (chunk({"role": "assistant", "content": None}), []),
     "null delta": (chunk(None), []),
+    "delta that is no object": (chunk([3]), []),
     "answer": (chunk({"content": "Yes"}), [Text("answer", "Yes")]),
     "everything empty, as before 0.31.2": (
         chunk({"role": "assistant", "content": "", "reasoning": "", "tool_calls": []}),

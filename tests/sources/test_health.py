@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from mlxcache_tui.sources.health import Health, probe
-from support.stub_server import RESET, Received, Script, head, serve
+from support.stub_server import RESET, Received, Script, Step, head, serve
 
 OK = b'{"status": "ok"}'
 
@@ -123,7 +123,8 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
 
 
 async def test_a_body_that_drips_for_ever_is_given_up() -> None:
-    async with serve([JSON, *[b" ", 0.02] * 1000]) as stub:
+    drops: list[Step] = [b" ", 0.02]
+    async with serve([JSON, *drops * 1000]) as stub:
         health = await probe(stub.url, timeout_s=0.2)
     assert health == Health(False, error=f"no answer from {stub.url} within 0.2 s")
 

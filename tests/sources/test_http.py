@@ -155,7 +155,7 @@ async def test_no_proxy_and_no_settings_from_the_environment(monkeypatch: pytest
 
 async def test_a_whole_reply_has_no_first_token() -> None:
     body = json.dumps({"choices": [{"finish_reason": "stop", "message": {"content": "Yes"}}]}).encode()
-    script = [head(content_type="application/json", Content_Length=str(len(body))), body[:9], 0.01, body[9:]]
+    script: Script = [head(content_type="application/json", Content_Length=str(len(body))), body[:9], 0.01, body[9:]]
     async with serve(script) as stub:
         heard = await send(stub.url, Draft(user="May I?", stream=False))
     assert [type(event) for event in heard.events] == [
@@ -182,8 +182,12 @@ async def test_text_that_waits_is_given_out_while_the_stream_stands_still() -> N
 
 FAILURES: dict[str, tuple[Script, str, int | None, str]] = {
     "closed before the answer": ([b""], "failed", None, "{url} closed the connection before the answer was complete"),
-    "reset before the answer": ([RESET], "failed", None, "the connection to {url} broke: "),
-    "reset in mid-answer": ([head(), delta("a"), 0.02, RESET], "cut", 200, "the connection to {url} broke: "),
+    "reset in mid-answer": (
+        [head(), delta("a"), 0.02, delta("b"), 0.02, RESET],
+        "cut",
+        200,
+        "the connection to {url} broke: ",
+    ),
     "closed in mid-answer": ([head(), delta("a")], "cut", 200, "the stream ended without [DONE]"),
     "closed behind the headers": ([head()], "cut", 200, "the stream ended before anything came"),
     "shorter than announced": (
@@ -226,7 +230,7 @@ async def test_failures_end_in_one_clear_line(name: str) -> None:
     assert heard.end.error is not None
     assert heard.end.error.startswith(line)
     assert "\n" not in heard.end.error
-    assert len(stub.requests) == 1  # what reached the server is never sent again
+    assert len(stub.requests) == 1  # what the server took is never sent again
 
 
 async def test_nothing_answers() -> None:
@@ -246,6 +250,20 @@ async def test_an_address_that_is_none(url: str) -> None:
     heard = await send(url)
     assert heard.end.outcome == "failed"
     assert heard.end.error
+
+
+async def test_https_where_there_is_none() -> None:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        heard = await send(url)
+    assert heard.end.error is not None
+    assert heard.end.error.startswith(f"no secure connection to {url}: ")
+    assert "wrong version number" in heard.end.error
 
 
 async def test_a_silent_server_with_a_limit_on_silence() -> None:
@@ -310,7 +328,7 @@ def flaky(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Exception], bool], 
             "_client",
             lambda _tls, timeout: httpx.AsyncClient(transport=Flaky(failures, while_sending), timeout=timeout),
         )
-        monkeypatch.setattr(http, "RETRY_DELAYS_S", (0.0, 0.0))
+        monkeypatch.setattr(http, "RETRY_DELAYS_S", (0.0, 0.0, 0.0))
 
     return use
 
@@ -328,10 +346,21 @@ async def test_a_connection_reset_before_anything_was_sent_is_tried_again(flaky:
     assert len(heard.all(RequestSent)) == 1
 
 
+async def test_a_burst_beyond_the_backlog_comes_through_when_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured on mlx_lm 0.32.2: of 40 at once, 20 were reset after their bytes had left, never seen by the server."""
+    monkeypatch.setattr(http, "RETRY_DELAYS_S", (0.0,))
+    answers: list[Script] = [[RESET], ANSWER]
+    async with serve(lambda _: answers.pop(0)) as stub:
+        heard = await send(stub.url)
+    assert (heard.end.outcome, heard.end.error) == ("done", None)
+    first, second = heard.all(RequestSent)
+    assert first.at_ns < second.at_ns < heard.all(RequestAdmitted)[0].at_ns
+
+
 async def test_tries_end_and_are_told(flaky: Use) -> None:
-    flaky([reset_on_connect()] * 3, False)
+    flaky([reset_on_connect()] * 4, False)
     heard = await send("http://127.0.0.1:1")
-    assert heard.end.error == "no connection to http://127.0.0.1:1: connection reset by peer (after 3 tries)"
+    assert heard.end.error == "no connection to http://127.0.0.1:1: connection reset by peer (after 4 tries)"
 
 
 async def test_other_failures_to_connect_are_not_tried_again(flaky: Use) -> None:

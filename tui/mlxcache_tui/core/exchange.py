@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from mlxcache_tui.core import reply, sse
 from mlxcache_tui.core.events import (
-    Event,
+    AnyEvent,
     FinishArrived,
     FirstTokenArrived,
     Outcome,
@@ -54,13 +54,18 @@ class Exchange:
         self._failure: str | None = None
         self._closing = False
 
+    @property
+    def answered(self) -> bool:
+        """Whether the headers of an answer came."""
+        return self._status is not None
+
     # --- what happens to the connection ---
 
-    def sent(self, at_ns: int, connect_ns: int | None) -> list[Event]:
-        """The first byte was written at `at_ns`."""
+    def sent(self, at_ns: int, connect_ns: int | None) -> list[AnyEvent]:
+        """The first byte was written at `at_ns`; told again if the server never took the connection and we try anew."""
         return [RequestSent(at_ns=at_ns, origin="client", key=self._key, connect_ns=connect_ns)]
 
-    def admitted(self, status: int, content_type: str, location: str, now: int) -> list[Event]:
+    def admitted(self, status: int, content_type: str, location: str, now: int) -> list[AnyEvent]:
         """The response's headers are here."""
         self._status, self._content_type, self._location = status, content_type.lower(), location
         if status != 200:
@@ -71,7 +76,7 @@ class Exchange:
             self._mode = "body"
         return [RequestAdmitted(at_ns=now, origin="client", key=self._key, status=status)]
 
-    def received(self, chunk: bytes, now: int) -> list[Event]:
+    def received(self, chunk: bytes, now: int) -> list[AnyEvent]:
         """Bytes of the reply, stamped `now` when they arrived."""
         if self.ended or not chunk:
             return []
@@ -86,7 +91,7 @@ class Exchange:
             return self._end("failed", f"the server's answer is longer than {MAX_BODY_BYTES >> 20} MiB", now)
         return []
 
-    def closed(self, now: int) -> list[Event]:
+    def closed(self, now: int) -> list[AnyEvent]:
         """The reply ended by itself."""
         if self.ended:
             return []
@@ -101,7 +106,7 @@ class Exchange:
         line = "the stream ended " + ("without [DONE]" if self._last_ns is not None else "before anything came")
         return events + self._end("failed" if self._failure else "cut", self._failure or line, now)
 
-    def broke(self, line: str, now: int) -> list[Event]:
+    def broke(self, line: str, now: int) -> list[AnyEvent]:
         """The connection failed, told in one line: cut in mid-answer, or never answered."""
         if self.ended:
             return []
@@ -109,7 +114,7 @@ class Exchange:
             return self.closed(now)  # what came of the error's body still tells it
         return self._end("failed" if self._mode == "none" else "cut", line, now)
 
-    def cancelled(self, now: int) -> list[Event]:
+    def cancelled(self, now: int) -> list[AnyEvent]:
         """We closed the connection."""
         return [] if self.ended else self._end("cancelled", None, now)
 
@@ -120,7 +125,7 @@ class Exchange:
         """When `flush` is due; None while no text waits."""
         return self._texts.flush_at_ns
 
-    def flush(self, now: int) -> list[Event]:
+    def flush(self, now: int) -> list[AnyEvent]:
         """The text that waits."""
         return self._texts.flush(now)
 
@@ -129,8 +134,8 @@ class Exchange:
     def _is_document(self) -> bool:
         return "json" in self._content_type or "html" in self._content_type
 
-    def _records(self, records: Iterable[sse.Record], now: int) -> list[Event]:
-        events: list[Event] = []
+    def _records(self, records: Iterable[sse.Record], now: int) -> list[AnyEvent]:
+        events: list[AnyEvent] = []
         for record in records:
             if isinstance(record, sse.Data):
                 events += self._data(record.payload, now)
@@ -147,29 +152,29 @@ class Exchange:
         flush_at = self._texts.flush_at_ns
         return events + self._texts.flush(now) if flush_at is not None and flush_at <= now else events
 
-    def _data(self, payload: bytes, now: int) -> list[Event]:
+    def _data(self, payload: bytes, now: int) -> list[AnyEvent]:
         facts = self._reader.read_data(payload)
         done = any(isinstance(fact, reply.Done) for fact in facts)
-        events: list[Event] = []
+        events: list[AnyEvent] = []
         if not done and any(isinstance(fact, reply.Text | reply.Held) for fact in facts):
             self._texts.event_came(now)
         for fact in facts:
             events += self._fact(fact, now)
         return events + self._complete(now) if done else events
 
-    def _whole_body(self, now: int) -> list[Event]:
+    def _whole_body(self, now: int) -> list[AnyEvent]:
         at = now if self._last_ns is None else self._last_ns
         if "html" in self._content_type:
             return self._end("failed", self._error_line(), now)
         self._texts.timed = False
-        events: list[Event] = []
+        events: list[AnyEvent] = []
         for fact in self._reader.read_body(b"".join(self._body)):
             events += self._fact(fact, at)
         if self._failure is None:
             events += self._finish(None, at)
         return events + self._complete(now)
 
-    def _fact(self, fact: reply.Fact, now: int) -> list[Event]:
+    def _fact(self, fact: reply.Fact, now: int) -> list[AnyEvent]:
         match fact:
             case reply.Text():
                 return self._texts.add(fact.kind, fact.text, now)
@@ -196,20 +201,20 @@ class Exchange:
                 return self._report_usage() if self._finished else []
         return []
 
-    def _finish(self, reason: str | None, now: int) -> list[Event]:
+    def _finish(self, reason: str | None, now: int) -> list[AnyEvent]:
         if self._finished:
             return []
         self._finished = True
         finish = FinishArrived(at_ns=now, origin="client", key=self._key, finish_reason=reason)
         return [*self._texts.flush(now), finish]
 
-    def _report_usage(self) -> list[Event]:
+    def _report_usage(self) -> list[AnyEvent]:
         """Once for each report: some servers count along in every event, and only the last of those matters."""
         usage, self._usage = self._usage, None
         return [usage] if usage is not None else []
 
-    def _complete(self, now: int) -> list[Event]:
-        events: list[Event] = []
+    def _complete(self, now: int) -> list[AnyEvent]:
+        events: list[AnyEvent] = []
         if self._texts.last_ns is not None:
             # No finish reason in a complete stream: the last text is then the best account of when it finished.
             events = self._finish(None, self._texts.last_ns)
@@ -222,8 +227,8 @@ class Exchange:
         body = b"".join(self._body)[:MAX_ERROR_BYTES]
         return reply.http_error_line(self._status, self._content_type, body)
 
-    def _end(self, outcome: Outcome, error: str | None, now: int) -> list[Event]:
-        events: list[Event] = []
+    def _end(self, outcome: Outcome, error: str | None, now: int) -> list[AnyEvent]:
+        events: list[AnyEvent] = []
         for fact in self._reader.close():
             events += self._fact(fact, now)
         self.ended = True
@@ -266,9 +271,9 @@ class _Texts:
         if self._held_ns is None:
             self._held_ns = now
 
-    def add(self, kind: TextKind, text: str, now: int) -> list[Event]:
+    def add(self, kind: TextKind, text: str, now: int) -> list[AnyEvent]:
         came_ns, self._held_ns = self._held_ns if self._held_ns is not None else now, None
-        events: list[Event] = []
+        events: list[AnyEvent] = []
         if kind != self._kind:
             events += self.flush(now)
             self._kind = kind
@@ -282,7 +287,7 @@ class _Texts:
         self._new_gaps.clear()
         return events
 
-    def flush(self, now: int) -> list[Event]:
+    def flush(self, now: int) -> list[AnyEvent]:
         if self.flush_at_ns is None:
             return []
         arrived = TextArrived(

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import random
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -12,15 +13,15 @@ import httpx
 
 from mlxcache_tui.core.body import build_body, endpoint, meta_header, shown_url
 from mlxcache_tui.core.commands import Draft
-from mlxcache_tui.core.events import Event
+from mlxcache_tui.core.events import AnyEvent
 from mlxcache_tui.core.exchange import Exchange
 from mlxcache_tui.core.reply import Identity, one_line
 
 CONNECT_SECONDS = 5.0
-RETRY_DELAYS_S = (0.05, 0.2)
-"""Waits before a connection that was reset before anything was sent is tried again (the server's backlog is 5)."""
+RETRY_DELAYS_S = (0.1, 0.3, 0.9)
+"""Waits before a connection that the server never took is tried again; each is spread by half to thin a burst out."""
 
-Emit = Callable[[Event], None]
+Emit = Callable[[AnyEvent], None]
 Clock = Callable[[], int]
 
 _FAILURES = (httpx.HTTPError, httpx.InvalidURL, OSError)
@@ -90,12 +91,12 @@ class Sender:
                 await self._once(connection, exchange, path, headers, content)
                 return
             except _FAILURES as error:
-                if delay is None or not connection.nothing_sent(error):
+                if delay is None or exchange.answered or not connection.never_taken(error):
                     line = failure_line(error, self._url)
                     tries = f" (after {number} tries)" if number > 1 else ""
                     self._tell(exchange.broke(line + tries, self._clock()))
                     return
-            await asyncio.sleep(delay)
+            await asyncio.sleep(delay * random.uniform(0.5, 1.5))
 
     async def _once(
         self, connection: "_Connection", exchange: Exchange, path: str, headers: dict[str, str], content: bytes
@@ -135,7 +136,7 @@ class Sender:
             if timer is not None:
                 timer.cancel()
 
-    def _tell(self, events: list[Event]) -> None:
+    def _tell(self, events: list[AnyEvent]) -> None:
         for event in events:
             self._emit(event)
 
@@ -143,7 +144,7 @@ class Sender:
 class _Connection:
     """Follows one attempt through httpcore's own account of its steps: when it connected and when it began to send."""
 
-    def __init__(self, exchange: Exchange, clock: Clock, tell: Callable[[list[Event]], None]) -> None:
+    def __init__(self, exchange: Exchange, clock: Clock, tell: Callable[[list[AnyEvent]], None]) -> None:
         self._exchange = exchange
         self._clock = clock
         self._tell = tell
@@ -166,11 +167,14 @@ class _Connection:
                 self._sent = True
                 self._tell(self._exchange.sent(now if self._sending_ns is None else self._sending_ns, self._connect_ns))
 
-    def nothing_sent(self, error: Exception) -> bool:
-        """Whether the connection was reset before any byte of the request left, as when the backlog is full."""
-        if self._sent:
-            return False
-        return self._sending_ns is not None or any(cause.errno in _RESETS for cause in _os_errors(error))
+    def never_taken(self, error: Exception) -> bool:
+        """Whether the server cannot have read the request, given that no byte of an answer came.
+
+        Its backlog holds 5 connections. In a burst the system makes more, which look open here until the first bytes
+        are answered by a reset. A server that had read the request and failed would close without one.
+        """
+        began_only = self._sending_ns is not None and not self._sent
+        return began_only or any(cause.errno in _RESETS for cause in _os_errors(error))
 
 
 class Reply(NamedTuple):
