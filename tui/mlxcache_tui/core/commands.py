@@ -10,8 +10,8 @@ from mlxcache_tui.core.events import Purpose
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A request as written by a person or a scenario, before it has a body.
 
-    The system message is `before` + the policy's text + `after`; empty parts add nothing, no system text at all means no
-    system message. `messages` are further (role, text) pairs between it and `user` (a continued conversation).
+    The system message is `before` + the policy's text + `after`; empty parts add nothing; without any there
+    is no system message. `messages` are further (role, text) pairs between it and `user` (a continued conversation).
     `thinking`: None leaves the template's default. `extra` are further keys of the body (seed, chat_template_kwargs …).
     """
 

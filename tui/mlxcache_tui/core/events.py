@@ -1,7 +1,7 @@
 """Every fact that the program knows is one of these events.
 
-One stream of them feeds everything: the fold in `reduce`, the session file, a second viewer, a test. They are immutable,
-stamped with the monotonic clock (`at_ns`, nanoseconds) where the fact happened, and tagged with where it came from
+One stream of them feeds everything: the fold in `reduce`, the session file, a second viewer, a test. They are
+immutable, stamped with the monotonic clock (`at_ns`, nanoseconds) where the fact happened, and tagged with where it came from
 (`origin`). The same JSON is written by the observer inside the server (which cannot import this file), by the session
 file and by the sources here: one object a line, its kind in `t`.
 
@@ -114,7 +114,7 @@ class ServerPhaseChanged(Event, frozen=True, kw_only=True):
 
 
 class ModelFetchProgressed(Event, frozen=True, kw_only=True):
-    """The server (or we, for a demo model) fetches the model: `percent` 0 to 100, `rate` as printed, either may be unknown."""
+    """The server (or we, for a demo model) fetches the model: `percent` 0 to 100, `rate` as printed."""
 
     text: str
     percent: float | None = None
@@ -132,7 +132,7 @@ class ServerIdentified(Event, frozen=True, kw_only=True):
 
 
 class ObserverConnected(Event, frozen=True, kw_only=True):
-    """The observer's first message: what it is in and what it could hook; `missing` names the hooks it could not set."""
+    """The observer's first message: what it is in, what it could hook and what not (`missing`)."""
 
     protocol: int
     pid: int
@@ -213,8 +213,8 @@ class RequestComposed(Event, frozen=True, kw_only=True):
     """A request exists. Ours before it is sent; another client's when the server read it.
 
     `key` names it in all later events: ours goes along in the header `X-Mlxcache-Request`, another client's is made by
-    the observer. `messages` are (role, text_id) pairs; a text completion has one with the role `prompt`. `params` are the
-    other keys of the body. `policy` is the label chosen in the composer or scenario.
+    the observer. `messages` are (role, text_id) pairs; a text completion has one with the role `prompt`. `params` are
+    the other keys of the body. `policy` is the label chosen in the composer or scenario.
     """
 
     key: str
@@ -231,7 +231,7 @@ class RequestComposed(Event, frozen=True, kw_only=True):
 
 
 class RequestSent(Event, frozen=True, kw_only=True):
-    """t0. Client: the first byte is about to be written (`connect_ns`: what opening the connection took, kept apart)."""
+    """t0. Client: the first byte is about to be written (`connect_ns`: opening the connection, kept apart)."""
 
     key: str
     connect_ns: int | None = None
@@ -260,7 +260,7 @@ class FirstTokenArrived(Event, frozen=True, kw_only=True):
 
 
 class TextArrived(Event, frozen=True, kw_only=True):
-    """Text of one kind, several stream events merged; `gaps_ns` are the gaps between them (the first: since the last)."""
+    """Text of one kind, several stream events merged; `gaps_ns`: the time from the one before to each of them."""
 
     key: str
     kind: TextKind

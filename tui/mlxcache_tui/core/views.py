@@ -170,7 +170,7 @@ class LogRow(View, frozen=True, kw_only=True):
 
 
 class LogView(View, frozen=True, kw_only=True):
-    """The lines kept (a bounded ring); `first_seq` is the seq of rows[0]; rows with seq ≥ `changed_from` changed or are new."""
+    """The lines kept (a bounded ring). A row that did not change is the same object as in the view before."""
 
     rows: tuple[LogRow, ...]
     total: int

@@ -1,0 +1,123 @@
+"""From a `ServerSpec` to a running process: the model on disk, the port, the flags, the fast BLAS, the command."""
+
+import asyncio
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mlxcache_tui.core.commands import ServerSpec
+from mlxcache_tui.core.events import AnyEvent, ModelFetchProgressed
+from mlxcache_tui.core.units import human_bytes, parse_size, server_size
+from mlxcache_tui.models.blas import fast_blas
+from mlxcache_tui.models.fetch import DemoModelError, DemoProgress, ensure_demo_model
+from mlxcache_tui.sources import ports
+from mlxcache_tui.sources.child import Child, server_python
+from mlxcache_tui.store.paths import server_log_path, socket_path
+
+DEMO = "demo:"
+"""Prefix of a model name that stands for an embedded model (`demo:tiny`)."""
+SIZE_FLAGS = ("prompt_cache_bytes",)
+
+
+class LaunchError(Exception):
+    """The server cannot be started; the text is one line for the person, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A server process that was just started."""
+
+    child: Child
+    url: str
+    port: int
+    command: tuple[str, ...]
+    flags: dict[str, Any]
+    log_path: Path
+    socket: Path
+    blas: str | None
+
+
+async def resolve_model(spec: ServerSpec, emit: Callable[[AnyEvent], None], clock: Callable[[], int]) -> str:
+    """The model as the server is told it: a folder for `demo:KIND` (made or fetched once), else the name as it is.
+
+    Raises:
+        LaunchError: the demo model cannot be had, or the name is a folder that does not exist.
+    """
+    if not spec.model.startswith(DEMO):
+        return _named_model(spec.model)
+
+    def report(progress: DemoProgress) -> None:
+        known = progress.done_bytes is not None and progress.total_bytes
+        percent = 100 * progress.done_bytes / progress.total_bytes if known else None  # type: ignore[operator]
+        text = progress.text
+        if known and progress.done_bytes is not None and progress.total_bytes is not None:
+            text = f"{text} {human_bytes(progress.done_bytes)} of {human_bytes(progress.total_bytes)}"
+        emit(ModelFetchProgressed(at_ns=clock(), origin="program", text=text, percent=percent))
+
+    try:
+        kind: Any = spec.model.removeprefix(DEMO)
+        folder = await asyncio.to_thread(
+            ensure_demo_model, kind, python=Path(server_python(spec.python)), report=report
+        )
+    except DemoModelError as error:
+        raise LaunchError(str(error)) from error
+    return str(folder)
+
+
+def _named_model(name: str) -> str:
+    folder = Path(name).expanduser()
+    if not name.startswith(("/", "./", "../", "~")):
+        return name
+    if not (folder / "config.json").is_file():
+        raise LaunchError(f"no model folder at {folder}: it needs a config.json and weights")
+    return str(folder)
+
+
+async def launch(spec: ServerSpec, model: str) -> Launched:
+    """Start `mlx_lm.server` through the observer.
+
+    Raises:
+        LaunchError: the port is taken, a size cannot be read, or the program cannot be run.
+    """
+    port = spec.port or ports.free_port(spec.host)
+    if (holder := await asyncio.to_thread(ports.holder, port)) is not None:
+        who = f"{holder.name} (pid {holder.pid})" if holder.pid else "another process"
+        raise LaunchError(f"port {port} is taken by {who}: attach with --url http://{spec.host}:{port} or use --port")
+    python = server_python(spec.python)
+    blas = await asyncio.to_thread(fast_blas, Path(python))
+    socket, log_path = socket_path(port), server_log_path(port)
+    observer = str(files("mlxcache_tui.observer") / "observe.py")
+    flags = {name: _flag_value(name, value) for name, value in spec.flags.items()}
+    command = [python, observer, "--socket", str(socket), "--log-path", str(log_path)]
+    command += [] if spec.keep else ["--leash"]
+    command += ["--", "--model", model, "--host", spec.host, "--port", str(port), *flag_arguments(flags)]
+    try:
+        child = Child(command, log_path=log_path, env=blas.env, leash=not spec.keep)
+    except OSError as error:
+        raise LaunchError(f"the server cannot be started with {shlex.quote(python)}: {error.strerror}") from error
+    url = f"http://{spec.host}:{port}"
+    return Launched(child, url, port, tuple(command), flags, log_path, socket, blas.source)
+
+
+def _flag_value(name: str, value: Any) -> Any:
+    if name not in SIZE_FLAGS or isinstance(value, int):
+        return value
+    try:
+        return int(server_size(parse_size(str(value))))
+    except ValueError as error:
+        raise LaunchError(f"--{name.replace('_', '-')}: {error}") from error
+
+
+def flag_arguments(flags: dict[str, Any]) -> list[str]:
+    """Flags as the server's command line takes them; True is a bare switch, False and None are left out."""
+    arguments: list[str] = []
+    for name, value in flags.items():
+        if value is None or value is False:
+            continue
+        arguments.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            arguments.append(str(value))
+    return arguments

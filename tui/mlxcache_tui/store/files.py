@@ -1,0 +1,26 @@
+"""Private files that a person asked for."""
+
+import os
+from pathlib import Path
+
+from mlxcache_tui.store.paths import state_dir
+
+
+def save_text(name: str, text: str) -> Path:
+    """Write a text into the folder of saved files (0600), beside what is there; returns its path.
+
+    Raises:
+        OSError: it cannot be written.
+        PathsError: the folder cannot be made.
+    """
+    folder = state_dir() / "saved"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / name
+    count = 1
+    while path.exists():
+        count += 1
+        path = folder / f"{Path(name).stem}-{count}{Path(name).suffix}"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path

@@ -1,0 +1,233 @@
+"""The Textual app: opens the engine, hands views to widgets, turns keys and messages into commands."""
+
+import asyncio
+import importlib
+import signal
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import BindingType
+
+from mlxcache_tui.core import commands as cmd
+from mlxcache_tui.core.actions import key_label
+from mlxcache_tui.core.present import Presenter
+from mlxcache_tui.core.reduce import Part
+from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.ui.keys import ACTIONS, bindings
+from mlxcache_tui.ui.messages import StateChanged
+from mlxcache_tui.ui.requests import Requests
+from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.screens.help import HelpScreen
+from mlxcache_tui.ui.screens.monitor import MonitorScreen
+from mlxcache_tui.ui.servers import Servers
+from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.log_pane import LogPane
+from mlxcache_tui.ui.widgets.request_table import RequestTable
+
+if TYPE_CHECKING:
+    from mlxcache_tui.engine.engine import Engine
+
+ALL_PARTS: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
+NOTICE_S = 10.0
+
+
+class MonitorApp(App[int]):
+    """One session on the screen."""
+
+    TITLE = "mlxcache-tui"
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
+    ENABLE_COMMAND_PALETTE = True
+    NOTIFICATION_TIMEOUT = NOTICE_S
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.engine: Engine | None = None
+        self.presenter = Presenter()
+        self.monitor = MonitorScreen()
+        self.requests = Requests(self)
+        self.servers = Servers(self)
+        self._changed: set[Part] = set()
+        self._stack = AsyncExitStack()
+        self._notices_seen = 0
+
+    def get_default_screen(self) -> MonitorScreen:
+        """The monitor itself, so that the first paint already has all panes."""
+        return self.monitor
+
+    async def on_mount(self) -> None:
+        """Paint first; what takes long to import comes after."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit)
+        self.call_after_refresh(self._open)
+
+    async def on_unmount(self) -> None:
+        """A server of ours stops with us; what was measured is on disk."""
+        await self._stack.aclose()
+
+    async def _open(self) -> None:
+        setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")
+        engine: Engine = await self._stack.enter_async_context(setup.open_engine(self.settings))
+        self.engine = engine
+        engine.listen(self._folded)
+        self.monitor.query_one(Composer).set_policies(tuple((p.label, p.text) for p in engine.policies))
+        self._folded(ALL_PARTS)
+        if self.settings.start is None:
+            self.servers.open_form()
+
+    # --- from the engine to the screen ---
+
+    def _folded(self, parts: frozenset[Part]) -> None:
+        self._changed |= parts
+        self.post_message(StateChanged())
+
+    @on(StateChanged)
+    def _redraw(self) -> None:
+        if self.engine is None or not self.monitor.is_mounted:
+            return
+        parts, self._changed = self._changed, set()
+        state = self.engine.state
+        self.monitor.show(state, self.presenter, parts)
+        if "requests" in parts and isinstance(self.screen, DetailScreen):
+            self.requests.refresh_detail(self.screen)
+        if "server" in parts:
+            self.servers.heed(state)
+        if "notices" in parts:
+            self._tell_notices()
+
+    def _tell_notices(self) -> None:
+        assert self.engine is not None
+        severity: dict[str, Any] = {"info": "information", "warning": "warning", "error": "error"}
+        for notice in self.engine.state.notices:
+            if notice.seq > self._notices_seen:
+                self._notices_seen = notice.seq
+                self.notify(notice.text, title=notice.pane, severity=severity[notice.level], markup=False)
+
+    # --- from the widgets ---
+
+    @on(Composer.SendRequested)
+    def _send_wanted(self, event: Composer.SendRequested) -> None:
+        self.requests.send(event.count)
+
+    @on(Composer.Changed)
+    def _draft_changed(self) -> None:
+        self.requests.forecast()
+
+    @on(RequestTable.RequestSelected)
+    def _row_selected(self, event: RequestTable.RequestSelected) -> None:
+        number = self.engine.state.number_of(event.key) if self.engine else None
+        self.monitor.query_one(LogPane).highlight(number)
+
+    @on(RequestTable.RequestOpened)
+    def _row_opened(self, event: RequestTable.RequestOpened) -> None:
+        self.requests.open_detail(event.key)
+
+    @on(DetailScreen.Moved)
+    def _detail_moved(self, event: DetailScreen.Moved) -> None:
+        self.requests.move_detail(event.by)
+
+    @on(DetailScreen.CurlCopied)
+    def _curl_copied(self, event: DetailScreen.CurlCopied) -> None:
+        self.requests.copied(event.text)
+
+    @on(DetailScreen.SaveRequested)
+    def _save_wanted(self, event: DetailScreen.SaveRequested) -> None:
+        self.requests.save(event.view)
+
+    # --- actions, as in the key table ---
+
+    def action_send(self) -> None:
+        self.monitor.query_one(Composer).request_send()
+
+    def action_send_again(self) -> None:
+        self.requests.send_again()
+
+    def action_alternate(self) -> None:
+        self.monitor.query_one(Composer).alternate_policy()
+        self.monitor.query_one(Composer).request_send()
+
+    def action_next_policy(self) -> None:
+        self.monitor.query_one(Composer).next_policy()
+
+    def action_next_question(self) -> None:
+        self.monitor.query_one(Composer).next_question()
+
+    def action_cancel(self) -> None:
+        self.requests.cancel()
+
+    def action_warm(self) -> None:
+        self.requests.warm()
+
+    def action_toggle_thinking(self) -> None:
+        self.monitor.query_one(Composer).toggle_thinking()
+
+    def action_toggle_stream(self) -> None:
+        self.monitor.query_one(Composer).toggle_stream()
+
+    def action_cycle_count(self) -> None:
+        self.monitor.query_one(Composer).cycle_count()
+
+    def action_server(self) -> None:
+        self.servers.open_form()
+
+    def action_restart(self) -> None:
+        self.servers.restart()
+
+    def action_stop_server(self) -> None:
+        self.servers.stop()
+
+    def action_zoom(self) -> None:
+        self.monitor.toggle_zoom()
+
+    def action_pane(self, name: str) -> None:
+        self.monitor.pick(name)
+
+    def action_leave(self) -> None:
+        if self.monitor.has_class("-zoomed"):
+            self.monitor.end_zoom()
+        else:
+            self.monitor.pick("requests")
+
+    def action_search_log(self) -> None:
+        self.monitor.pick("log")
+        self.monitor.query_one(LogPane).start_search()
+
+    async def action_help(self) -> None:
+        await self.push_screen(HelpScreen(ACTIONS))
+
+    async def action_quit(self) -> None:
+        self.exit(0)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The monitor's keys are for the monitor: a form or the detail above it has its own."""
+        anywhere = ("quit", "command_palette", "help")
+        ours = {info.id.partition("(")[0] for info in ACTIONS}
+        if action in ours and action not in anywhere and self.screen is not self.monitor:
+            return False
+        return super().check_action(action, parameters)
+
+    def submit(self, command: cmd.Command) -> None:
+        """Hand a command to the engine, once there is one."""
+        if self.engine is not None:
+            self.engine.submit(command)
+
+    def get_system_commands(self, screen: Any) -> Any:
+        """The key table, by name, in the command palette; then Textual's own."""
+        for info in ACTIONS:
+            name, _, argument = info.id.partition("(")
+            if info.id in ("detail", "palette"):
+                continue
+            keys = f" ({key_label(info.key.split(',')[0])})" if info.key else ""
+            call = getattr(self, f"action_{name}")
+            argument = argument.strip("')")
+            yield _command(f"{info.label}{keys}", info.help, (lambda c=call, a=argument: c(a)) if argument else call)
+        yield from super().get_system_commands(screen)
+
+
+def _command(title: str, text: str, call: Any) -> Any:
+    from textual.app import SystemCommand
+
+    return SystemCommand(title, text, call)

@@ -1,0 +1,148 @@
+"""The one table of actions: bindings, footer, command palette, help and README are made from it."""
+
+from textual.binding import Binding, BindingType
+
+from mlxcache_tui.core.actions import ActionInfo, key_label
+
+ACTIONS: tuple[ActionInfo, ...] = (
+    ActionInfo(
+        id="send",
+        key="ctrl+s,f5",
+        label="send",
+        help="Send the composer's request, as many at once as it says.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="send_again",
+        key="ctrl+r",
+        label="again",
+        help="Send the selected request of ours once more, unchanged.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="alternate",
+        key="ctrl+t",
+        label="alternate",
+        help="Take the policy that was sent before the last one (A, B, A …) and send.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="next_policy", key="f2", label="policy", help="Take the next policy into the composer.", scope="anywhere"
+    ),
+    ActionInfo(
+        id="next_question",
+        key="f3",
+        label="question",
+        help="Take the next prepared question into the composer.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="cancel",
+        key="f4",
+        label="cancel",
+        help="Cancel the selected request if it is open, else all open requests of ours.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="warm",
+        key="f6",
+        label="warm",
+        help="Send the composer's policy with one output token, so that its prefix is stored.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="toggle_thinking",
+        key="f7",
+        label="thinking",
+        help="Thinking on, off, or as the template has it.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="toggle_stream",
+        key="f8",
+        label="stream",
+        help="Streamed or whole replies; only streamed ones have a TTFT.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="cycle_count",
+        key="f9",
+        label="at once",
+        help="How many copies are sent at once: 1, 2, 4, 8.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="server",
+        key="ctrl+e",
+        label="server",
+        help="Start a server, attach to one, or restart ours with other flags.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="restart",
+        key="f10",
+        label="restart",
+        help="Restart our server with the same flags; its cache starts empty.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="stop_server", key="", label="stop server", help="Stop the server that we started.", scope="anywhere"
+    ),
+    ActionInfo(
+        id="zoom",
+        key="ctrl+g,z",
+        label="zoom",
+        help="Give the pane in focus the whole screen, and back.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="pane('requests')", key="1,alt+1", label="requests", help="Go to the request table.", scope="not typing"
+    ),
+    ActionInfo(id="pane('composer')", key="2,alt+2", label="composer", help="Go to the composer.", scope="not typing"),
+    ActionInfo(id="pane('cache')", key="3,alt+3", label="cache", help="Go to the cache pane.", scope="not typing"),
+    ActionInfo(id="pane('memory')", key="4,alt+4", label="memory", help="Go to the memory graph.", scope="not typing"),
+    ActionInfo(id="pane('log')", key="5,alt+5", label="log", help="Go to the server's log.", scope="not typing"),
+    ActionInfo(
+        id="leave",
+        key="escape",
+        label="leave",
+        help="Leave the text field for the request table, or end the zoom.",
+        scope="anywhere",
+    ),
+    ActionInfo(
+        id="detail",
+        key="enter",
+        label="detail",
+        help="Open the selected request: answer, reason, prompt, timeline, curl.",
+        scope="requests",
+    ),
+    ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
+    ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
+    ActionInfo(id="palette", key="ctrl+p", label="palette", help="All commands by name.", scope="anywhere"),
+    ActionInfo(id="quit", key="ctrl+q", label="quit", help="Quit; a server that we started stops.", scope="anywhere"),
+)
+
+FOOTER = ("send", "send_again", "alternate", "next_policy", "next_question", "detail", "server", "help", "quit")
+_ELSEWHERE = ("detail", "palette")
+"""Bound by the widget or by Textual itself; listed for the help."""
+
+
+def bindings() -> list[BindingType]:
+    """The table as Textual bindings. Control and function keys work while typing, plain ones do not."""
+    made: list[BindingType] = []
+    for info in ACTIONS:
+        if info.id in _ELSEWHERE:
+            continue
+        for index, key in enumerate(filter(None, info.key.split(","))):
+            made.append(
+                Binding(
+                    key,
+                    info.id,
+                    info.label,
+                    show=index == 0 and info.id in FOOTER,
+                    key_display=key_label(key),
+                    priority=key != "escape" and (len(key) > 1 and key not in ("slash", "question_mark")),
+                    tooltip=info.help,
+                )
+            )
+    return made

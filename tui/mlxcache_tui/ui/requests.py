@@ -1,0 +1,122 @@
+"""What the person does with requests: send, again, cancel, warm, open, copy, save."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mlxcache_tui.core import commands as cmd
+from mlxcache_tui.core.forecast import forecast
+from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.request_table import RequestTable
+
+if TYPE_CHECKING:
+    from mlxcache_tui.ui.app import MonitorApp
+
+
+class Requests:
+    """The requests' side of the app."""
+
+    def __init__(self, app: "MonitorApp") -> None:
+        self._app = app
+        self._drafts: dict[str, cmd.Draft] = {}
+        self._detail_key: str | None = None
+
+    def send(self, count: int) -> None:
+        """Send the composer's draft, `count` copies at once."""
+        draft = self._app.monitor.query_one(Composer).draft()
+        self._send(*(draft for _ in range(count)))
+
+    def _send(self, *drafts: cmd.Draft) -> None:
+        engine = self._app.engine
+        if engine is None:
+            return
+        for draft in drafts:
+            key = engine.new_key()
+            self._drafts[key] = draft
+            engine.submit(cmd.SendRequest(key=key, draft=draft))
+
+    def send_again(self) -> None:
+        """The selected request of ours once more; without one, the last that was sent."""
+        key = self._app.monitor.query_one(RequestTable).cursor_key
+        draft = self._drafts.get(key) if key else None
+        if draft is None and self._drafts:
+            draft = next(reversed(self._drafts.values()))
+        if draft is None:
+            self._app.notify("nothing was sent yet", severity="warning", markup=False)
+            return
+        self._send(draft)
+
+    def warm(self) -> None:
+        """Read the composer's policy into the cache: one output token."""
+        draft = self._app.monitor.query_one(Composer).draft()
+        self._send(msgspec.structs.replace(draft, max_tokens=1, purpose="warm", warmup=True))
+
+    def cancel(self) -> None:
+        """The selected request if it is open, else all open ones of ours."""
+        engine = self._app.engine
+        if engine is None:
+            return
+        open_keys = [key for key, request in engine.state.requests.items() if request.outcome is None and request.ours]
+        selected = self._app.monitor.query_one(RequestTable).cursor_key
+        for key in [selected] if selected in open_keys else open_keys:
+            if key is not None:
+                engine.submit(cmd.CancelRequest(key=key))
+        if not open_keys:
+            self._app.notify("no request of ours is open", severity="warning", markup=False)
+
+    def forecast(self) -> None:
+        """What would happen if the composer's text were sent now."""
+        if self._app.engine is not None:
+            composer = self._app.monitor.query_one(Composer)
+            composer.show_forecast(forecast(self._app.engine.state, composer.draft()))
+
+    # --- the detail view ---
+
+    def open_detail(self, key: str) -> None:
+        """Open a request."""
+        view = self._view(key)
+        if view is not None:
+            self._detail_key = key
+            self._app.push_screen(DetailScreen(view))
+
+    def refresh_detail(self, screen: DetailScreen) -> None:
+        """Show the open request as it stands now."""
+        view = self._view(self._detail_key) if self._detail_key else None
+        if view is not None:
+            screen.show(view)
+
+    def move_detail(self, by: int) -> None:
+        """Go on to the next or the previous request."""
+        engine, screen = self._app.engine, self._app.screen
+        if engine is None or self._detail_key is None or not isinstance(screen, DetailScreen):
+            return
+        keys = list(engine.state.requests)
+        at = keys.index(self._detail_key) + by
+        if 0 <= at < len(keys):
+            self._detail_key = keys[at]
+            self.refresh_detail(screen)
+
+    def _view(self, key: str) -> DetailView | None:
+        return self._app.engine.detail(key) if self._app.engine else None
+
+    def copied(self, text: str) -> None:
+        """The terminal was asked to copy (OSC 52). On a Mac at its own terminal, whose program ignores that: pbcopy."""
+        self._app.notify("curl copied to the terminal's clipboard; w saves it to a file", markup=False)
+        if sys.platform == "darwin":
+            self._app.run_worker(_pbcopy(text), group="copy", exclusive=True)
+
+    def save(self, view: DetailView) -> None:
+        """Write a request to a file in the state folder."""
+        engine = self._app.engine
+        if engine is not None:
+            saved, line = engine.save_detail(view)
+            self._app.notify(line, severity="information" if saved else "error", markup=False)
+
+
+async def _pbcopy(text: str) -> None:
+    process = await asyncio.create_subprocess_exec("pbcopy", stdin=asyncio.subprocess.PIPE)
+    await process.communicate(text.encode())

@@ -1,0 +1,65 @@
+"""What the person does with servers: the form, start, attach, restart, stop; and telling them when one is lost."""
+
+from typing import TYPE_CHECKING
+
+from mlxcache_tui.core import commands as cmd
+from mlxcache_tui.core.events import ServerPhase
+from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.ui.screens.start_form import StartForm
+from mlxcache_tui.ui.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from mlxcache_tui.ui.app import MonitorApp
+
+BAD: tuple[ServerPhase, ...] = ("exited", "unreachable", "worker_dead", "not_answering")
+
+
+class Servers:
+    """The server's side of the app."""
+
+    def __init__(self, app: "MonitorApp") -> None:
+        self._app = app
+        start = app.settings.start
+        self._spec = start if isinstance(start, cmd.ServerSpec) else None
+        self._phase: ServerPhase = "none"
+
+    def open_form(self, note: str = "", conflict: str = "") -> None:
+        """The start form, filled with what runs now."""
+        form = StartForm(spec=self._spec, note=note, conflict=conflict)
+        self._app.push_screen(form, self._chosen)
+        self._app.run_worker(self._ask_flags(form), group="server-help", exclusive=True)
+
+    async def _ask_flags(self, form: StartForm) -> None:
+        if self._app.engine is not None:
+            server_help = await self._app.engine.server_help(self._spec.python if self._spec else None)
+            if form.is_mounted:
+                await form.show_server_help(server_help)
+
+    def _chosen(self, choice: "cmd.ServerSpec | cmd.AttachServer | None") -> None:
+        if isinstance(choice, cmd.ServerSpec):
+            self._spec = choice
+            self._app.submit(cmd.StartServer(spec=choice))
+        elif choice is not None:
+            self._spec = None
+            self._app.submit(choice)
+
+    def restart(self) -> None:
+        """Our server again, with the same flags."""
+        self._app.submit(cmd.RestartServer())
+
+    def stop(self) -> None:
+        """Our server ends."""
+        self._app.submit(cmd.StopServer())
+
+    def heed(self, state: SessionState) -> None:
+        """Tell once when the server is lost; open the form where a port is taken; pass on what the model can do."""
+        server = state.server
+        loaded = server.loaded
+        self._app.monitor.query_one(Composer).set_thinking_available(loaded.thinking_switch if loaded else None)
+        if server.phase == self._phase:
+            return
+        self._phase = server.phase
+        if server.phase in BAD and server.text != "stopped":
+            self._app.notify(server.text, title="server", severity="error", markup=False)
+            if server.phase == "exited" and server.text.startswith("port ") and self._app.screen is self._app.monitor:
+                self.open_form(conflict=server.text)
