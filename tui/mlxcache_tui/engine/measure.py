@@ -57,7 +57,12 @@ def request_result(state: SessionState, request: RequestState, step: Step) -> Re
 
 
 def _is_first(state: SessionState, request: RequestState) -> bool:
-    """Whether no other request met this server process before, the warm-up that belongs to getting ready aside."""
+    """Whether no other request met this server process before, the warm-up that belongs to getting ready aside.
+
+    Of a server that ran before we came nobody knows.
+    """
+    if state.server.mode != "launched":
+        return False
     same_process = (known for known in state.requests.values() if known.epoch == request.epoch and known.number > 0)
     return next(same_process, None) is request
 
@@ -131,6 +136,11 @@ def settled(state: SessionState, key: str) -> bool:
     stored = any(record.type == "assistant" and record.key == key for record in records if record is not None)
     count, limit = len(state.cache.stored), state.cache.max_count
     return request.reason is not None and stored and (limit is None or count <= limit)
+
+
+def broken_off(request: RequestState) -> bool:
+    """Whether the connection ended without the server's own word: it may be gone."""
+    return request.outcome == "cut" or (request.outcome == "failed" and request.status is None)
 
 
 def server_text(state: SessionState) -> str:

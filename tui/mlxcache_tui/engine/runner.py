@@ -31,6 +31,8 @@ SETTLE_S = 3.0
 """How long the observer's last word on a request (what it stored, what that threw out) is waited for."""
 SETTLE_AGAIN_S = 0.1
 """The same once it did not come."""
+LOST_S = 5.0
+"""How long after a broken connection it may take until it shows that the server is gone (health is asked every 2 s)."""
 CANCEL_S = 3.0
 """How long a stopped run waits for its open requests to be closed."""
 
@@ -244,6 +246,8 @@ class Runner:
                 self._open.remove(key)
                 request = self.engine.state.requests[key]
                 self._tell(RequestFinished(result=measure.request_result(self.engine.state, request, step)))
+                if measure.broken_off(request):
+                    await self.engine.until(_dead, LOST_S)
             if _dead(self.engine.state):
                 raise _lost(self.engine.state)
 

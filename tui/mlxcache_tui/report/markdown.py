@@ -71,6 +71,10 @@ def _reuse_bar(run: RunResult) -> str:
     return fmt.bar(summarise(run.requests).cached_ratio or 0.0, 1.0)
 
 
+def _flags_text(flags: dict[str, Any]) -> str:
+    return limits_text({name: value for name, value in flags.items() if value not in (None, False, "")}) or UNKNOWN
+
+
 def limits_text(flags: dict[str, Any]) -> str:
     """`prompt_cache_size 2, prompt_cache_bytes 8.0 MB`."""
     return ", ".join(
@@ -116,7 +120,7 @@ def _conditions_of(run: RunResult) -> list[str]:
         f"{'started for this run' if server.mode == 'launched' else 'running before, not ours'}, seen through "
         f"{ {'observer': 'the observer', 'log': 'its log', 'client': 'its replies only'}[server.observed] }",
         f"- model: {server.model or UNKNOWN}, loaded in {fmt.seconds(server.load_s)}",
-        f"- limits: {limits_text({name: value for name, value in server.flags.items() if value not in (None, False)})}",
+        f"- flags: {_flags_text(server.flags)}",
     ]
     if server.differences:
         lines.append(f"- **the server differs from the scenario:** {differences_text(server.differences)}")
