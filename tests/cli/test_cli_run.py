@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+
 from mlxcache_tui.cli import run as run_command
 from mlxcache_tui.cli import scenarios as scenarios_command
 from mlxcache_tui.core.commands import AttachServer, ServerSpec, StartServer

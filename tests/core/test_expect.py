@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.expect import (
     METRICS,
     Expectation,

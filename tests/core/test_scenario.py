@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.scenario import Policy, Scenario, Sent, Step, draft_of, fill
 
 STEP = Step(id="a", name="step a", line=1, users=("q",), policy="p", before="b {{n}}", after="c", seed=3)

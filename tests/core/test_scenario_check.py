@@ -1,6 +1,7 @@
 """The check of a scenario file: every mistake, with line, key and what was expected; and what a right one becomes."""
 
 import pytest
+
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import Mistake, PolicyFileError, ScenarioError, attached_mistakes, check
 

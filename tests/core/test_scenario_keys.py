@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from mlxcache_tui.core.scenario_keys import DEFAULT_KEYS, FLAG_KEYS, LINE, SIZE, STEP_KEYS
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core import stats
 
 numbers = st.lists(st.floats(min_value=0, max_value=1e6), min_size=1, max_size=30)

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from mlxcache_tui.core.expect import METRICS
 from mlxcache_tui.core.results import RequestResult
 from mlxcache_tui.core.summary import cached_ratio, metric_values, seconds_saved, summarise, summarise_step

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.toml_lines import Path, key_lines, line_of
 
 FORMS: dict[str, tuple[str, dict[Path, int]]] = {

@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+
 from mlxcache_tui.core.commands import CancelRequest, RestartServer, SendRequest, ServerSpec, StartServer
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.stats import Spread
 from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.report import format as fmt

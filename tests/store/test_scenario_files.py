@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from mlxcache_tui.core.scenario_check import ScenarioError
 from mlxcache_tui.store.scenario_files import MAX_BYTES, load_scenario, shipped_names
 
