@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.flags import (
     Flag,
     ServerHelp,

@@ -150,8 +150,8 @@ def missing_flags(server: ServerHelp) -> tuple[str, ...]:
 
 def _missing(known: KnownFlag, server: ServerHelp) -> str:
     since = f"mlx-lm has it since {known.since}" if known.since else "no released server has it"
-    version = f" (mlx-lm {server.mlx_lm})" if server.mlx_lm else ""
-    return f"{option_of(known.name)} is not in this version{version}: {since}"
+    version = f"mlx-lm {server.mlx_lm}" if server.mlx_lm else "this version"
+    return f"{option_of(known.name)} is not in {version}: {since}"
 
 
 def split_flags(line: str) -> tuple[dict[str, Any], str]:

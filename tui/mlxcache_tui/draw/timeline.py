@@ -20,10 +20,10 @@ def draw_timeline(phases: tuple[Phase, ...], width: int) -> list[str]:
     begin = min(phase.start_s for phase in phases)
     end = max(phase.end_s for phase in phases)
     bar_cells = max(width - NAME_CELLS - TIME_CELLS, LEAST_BAR)
-    per_second = bar_cells / (end - begin) if end > begin else 0.0
+    span = end - begin or 1.0
     lines = []
     for phase in phases:
-        bar = _bar((phase.start_s - begin) * per_second, (phase.end_s - begin) * per_second, bar_cells)
+        bar = _bar((phase.start_s - begin) / span * bar_cells, (phase.end_s - begin) / span * bar_cells, bar_cells)
         seconds = human_duration(phase.end_s - phase.start_s)
         lines.append(f"{phase.name:<{NAME_CELLS}}{bar:<{bar_cells}}{seconds:>{TIME_CELLS}}"[:width])
     total = human_duration(end - begin)

@@ -39,7 +39,6 @@ class DetailScreen(ModalScreen[None]):
             height: 1fr;
             border: round $accent;
             border-title-color: $text-accent;
-            border-subtitle-color: $text-muted;
             background: $surface;
         }
         & #summary { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -65,7 +64,7 @@ class DetailScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The section names, one line of summary, and the text of the section."""
         with Vertical(id="detail"):
-            tabs = Tabs(*(Tab(name.capitalize(), id=name) for name in SECTIONS), id="sections")
+            tabs = Tabs(*(Tab(name, id=name) for name in SECTIONS), id="sections")
             tabs.can_focus = False
             yield tabs
             yield Static("", id="summary", markup=False)
@@ -130,9 +129,7 @@ class DetailScreen(ModalScreen[None]):
 
     def _draw(self) -> None:
         view = self._view
-        box = self.query_one("#detail")
-        box.border_title = view.title
-        box.border_subtitle = view.row.phase
+        self.query_one("#detail").border_title = view.title
         self.query_one("#summary", Static).update(" · ".join(_summary(view)))
         self.query_one("#body", TextFlow).show(self._drawers[self._section](view))
 

@@ -66,6 +66,7 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
             padding: 0 1;
         }
         & #fields { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & #flags { height: auto; }
         & .row { height: 1; }
         & .name { width: 22; color: $text-muted; }
         & .about { width: 1fr; padding-left: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -81,9 +82,9 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         & #models { padding-left: 22; }
         & #port-choices { display: none; padding-left: 2; }
         & #port-choices.-shown { display: block; }
-        & #buttons { margin-top: 1; }
+        & #attach { margin: 0 0 0 2; }
         & Button { margin-right: 2; }
-        & #field-help { height: 2; margin-top: 1; color: $text-muted; }
+        & #field-help { dock: bottom; height: 2; color: $text-muted; text-style: italic; }
     }
     """
 
@@ -101,6 +102,8 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         self._spec = spec or ServerSpec(model=DEFAULT_MODEL)
         self._note = note
         self._conflict = conflict
+        self._values: dict[str | None, str] = {}
+        """What each field held when it last changed."""
 
     def compose(self) -> ComposeResult:
         """Model, address, flags, then attaching; the focused field is explained at the bottom."""
@@ -142,14 +145,14 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
                 with Horizontal(classes="row"):
                     yield Label("its log file", classes="name")
                     yield PlainInput(id="attach-log", placeholder="none")
-                yield Static("", id="attach-error", classes="error", markup=False)
-                with Horizontal(classes="row"):
                     yield Button("Attach", id="attach", compact=True)
+                yield Static("", id="attach-error", classes="error", markup=False)
             yield Static("", id="field-help", markup=False)
 
     async def on_mount(self) -> None:
         """Draw the flags and start in the model's field."""
         await self._draw_flags()
+        self._values.update({field.id: field.value for field in self.query(PlainInput)})
         if self._conflict:
             self.show_port_conflict(self._conflict)
         else:
@@ -160,6 +163,7 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         if server != self._server:
             self._server = server
             await self._draw_flags()
+            self._values.update({field.id: field.value for field in self.query(PlainInput)})
 
     def show_port_conflict(self, text: str) -> None:
         """The port is taken (`text` says by what): offer to attach there or to start on another port."""
@@ -184,12 +188,16 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         await box.mount(Static(title, classes="section", markup=False))
         for known, flag in form_flags(server):
             default = flag.default or known.default
-            about = f"{default} · {flag.help}" if default else flag.help
             value = typed.get(flag.name) or self._spec.flags.get(flag.name, "")
-            field = PlainInput(str(value), id=f"flag-{flag.name}", placeholder=default or "off")
+            field = PlainInput(
+                str(value), id=f"flag-{flag.name}", placeholder=default if default and default != "None" else "off"
+            )
             field.add_class("flag-value")
             row = Horizontal(
-                Label(flag.option, classes="name"), field, Static(about, classes="about", markup=False), classes="row"
+                Label(flag.option, classes="name"),
+                field,
+                Static(flag.help, classes="about", markup=False),
+                classes="row",
             )
             await box.mount(row, Static("", id=f"flag-{flag.name}-error", classes="error", markup=False))
         await box.mount(*(Static(f"– {line}", classes="missing", markup=False) for line in missing_flags(server)))
@@ -227,13 +235,17 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
     @on(DescendantFocus)
     def _field_entered(self, event: DescendantFocus) -> None:
         name = event.widget.id or ""
-        flag = self._server.flag(name.removeprefix("flag-")) if self._server else None
+        flag = self._server.flag(name.removeprefix("flag-")) if self._server and name.startswith("flag-") else None
         text = flag.help if flag else FIELD_HELP.get(name, event.widget.tooltip or "")
         self.query_one("#field-help", Static).update(str(text))
 
     @on(Input.Changed)
     def _field_edited(self, event: Input.Changed) -> None:
         event.stop()
+        # A field also tells its first value when it is mounted; that must not take away a line shown from the start.
+        if event.value == self._values.get(event.input.id):
+            return
+        self._values[event.input.id] = event.value
         name = "attach" if (event.input.id or "").startswith("attach") else event.input.id or ""
         for error in self.query(f"#{name}-error").results(Static):
             error.remove_class("-shown")
@@ -288,7 +300,9 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
             mistakes["port"] = f"the port is a number from 0 (any free one) to {MAX_PORT}"
         for field, text in mistakes.items():
             self._show_error(field, text)
-        if not mistakes and flags is not None:
+        if mistakes or flags is None:
+            self._go_to_mistake()
+        else:
             self.dismiss(msgspec.structs.replace(self._spec, model=model, host=host, port=int(port), flags=flags))
 
     def action_attach(self) -> None:
@@ -299,6 +313,13 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
             self._show_error("attach", error)
         else:
             self.dismiss(AttachServer(url=url.rstrip("/"), log_path=log or None))
+
+    def _go_to_mistake(self) -> None:
+        for line in self.query(".error.-shown").results(Static):
+            fields = self.query(f"#{(line.id or '').removesuffix('-error')}").results(PlainInput)
+            for field in fields:
+                field.focus()
+                return
 
     def _value(self, name: str) -> str:
         return clean(self.query_one(f"#{name}", PlainInput).value).strip()

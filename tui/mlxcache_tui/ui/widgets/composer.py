@@ -8,7 +8,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur
 from textual.message import Message
-from textual.reactive import reactive
 from textual.widgets import Input, Label, Select, Static, TextArea
 
 from mlxcache_tui.core.commands import Draft
@@ -16,13 +15,11 @@ from mlxcache_tui.core.questions import Question, questions_for
 from mlxcache_tui.core.text import clean_block, fit
 from mlxcache_tui.core.views import ForecastView
 from mlxcache_tui.ui.widgets.chip import Chip
-from mlxcache_tui.ui.widgets.fields import PlainArea, PlainInput
+from mlxcache_tui.ui.widgets.fields import PlainArea
+from mlxcache_tui.ui.widgets.options_row import OptionsRow
 
-COUNTS = (1, 2, 4, 8)
 FIRST_POLICY = "returns"
-THINKING_STEPS: dict[bool | None, bool | None] = {None: False, False: True, True: None}
-THINKING_WORDS: dict[bool | None, str] = {None: "default", True: "on", False: "off"}
-MARK_CELLS = 16
+MARK_CELLS = 10
 """Room for the text in front of or behind the policy while it is folded to a mark."""
 
 
@@ -41,26 +38,20 @@ class Composer(Vertical):
         &:focus-within { border: round $accent; border-title-color: $text-accent; border-title-style: bold; }
         & .composer-row { height: 1; }
         & .composer-name { width: 8; color: $text-muted; }
-        & #policy { width: 26; margin-right: 2; }
-        & #edited { display: none; color: $text-warning; }
+        & #policy { width: 20; margin-right: 2; }
+        & #system-name { width: 8; margin: 0; color: $text-warning; }
+        & #system-name:disabled { color: $text-muted; }
         & #before-row, & #after-row { display: none; height: auto; max-height: 4; }
         & #before, & #after { height: auto; max-height: 4; background: $boost; }
         & #system-row { height: 3fr; min-height: 1; }
         & #user-row { height: 2fr; min-height: 2; }
         & #system, & #user { height: 1fr; }
         & #user { background: $boost; }
-        & #max-name { width: 4; color: $text-muted; }
-        & #max-tokens { width: 8; margin-right: 2; }
-        & #max-tokens.-invalid { color: $text-error; text-style: underline; }
         & #forecast { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         & #forecast.-problem { color: $text-error; text-style: bold; }
-        & .-shown { display: block; }
+        & #before-row.-shown, & #after-row.-shown { display: block; layout: horizontal; }
     }
     """
-
-    count: reactive[int] = reactive(1, init=False)
-    stream: reactive[bool] = reactive(True, init=False)
-    thinking: reactive[bool | None] = reactive(None, init=False)
 
     def __init__(
         self,
@@ -77,10 +68,11 @@ class Composer(Vertical):
         self._label = ""
         self._previous = ""
         self._loaded = ""
-        self._max_tokens = max_tokens
+        self._options = OptionsRow()
+        self._options.set_reactive(OptionsRow.max_tokens, max_tokens)
         self._question = 0
-        self._thinking_available: bool | None = None
         self._forecast = ""
+        self._available: bool | None = None
         self._ready = False
 
     def compose(self) -> ComposeResult:
@@ -88,20 +80,16 @@ class Composer(Vertical):
         with Horizontal(classes="composer-row"):
             yield Label("policy", classes="composer-name")
             yield Select[str]([], id="policy", compact=True, prompt="no policy")
-            yield Chip("edited ↺", id="edited", tooltip="Bring the policy's own text back")
             yield Chip("before –", id="before-mark", tooltip="Text in front of the policy, in the system message")
             yield Chip("after –", id="after-mark", tooltip="Text behind the policy, in the system message")
         for name in ("before", "system", "after", "user"):
             with Horizontal(id=f"{name}-row"):
-                yield Label(name, classes="composer-name")
+                if name == "system":
+                    yield Chip(name, id="system-name", tooltip="Edited: press to bring the policy's own text back")
+                else:
+                    yield Label(name, classes="composer-name")
                 yield PlainArea(id=name, placeholder="no system message" if name == "system" else "")
-        with Horizontal(classes="composer-row"):
-            yield Chip("▶ send", id="send", tooltip="Send the draft")
-            yield Chip("×1", id="count", tooltip="How many requests are sent at once")
-            yield Label("max", id="max-name")
-            yield PlainInput(str(self._max_tokens), id="max-tokens", max_length=6, digits=True)
-            yield Chip("stream", id="stream", tooltip="Whether the answer comes piece by piece or at once")
-            yield Chip("thinking default", id="thinking", tooltip="Whether the model thinks before it answers")
+        yield self._options
         yield Static("", id="forecast", markup=False)
 
     # --- what the app says -------------------------------------------------------------------------------------------
@@ -114,9 +102,9 @@ class Composer(Vertical):
 
     def set_thinking_available(self, available: bool | None) -> None:
         """Whether the model's template can turn thinking on and off; None: not known, so that it may be tried."""
-        self._thinking_available = available
+        self._available = available
         if self._ready:
-            self._draw_options()
+            self._options.thinking_available = available
 
     def show_forecast(self, view: ForecastView) -> None:
         """What would happen if this were sent now."""
@@ -129,22 +117,22 @@ class Composer(Vertical):
 
     def draft(self) -> Draft:
         """The draft as it stands, all texts clean. The policy is None when there is no policy text."""
-        system = self._system_text()
+        system, options = self._system_text(), self._options
         return Draft(
             user=self._text_of("user").strip(),
             policy=self._policy_name(system),
             policy_text=system,
             before=self._text_of("before"),
             after=self._text_of("after"),
-            max_tokens=self._max_tokens,
-            stream=self.stream,
-            thinking=None if self._thinking_available is False else self.thinking,
+            max_tokens=options.max_tokens,
+            stream=options.stream,
+            thinking=None if self._available is False else options.thinking,
         )
 
     def request_send(self) -> None:
         """Ask for the draft to be sent; an empty draft is refused with a line."""
         if self.draft().user:
-            self.post_message(self.SendRequested(self.count))
+            self.post_message(self.SendRequested(self._options.count))
         else:
             self._draw_forecast("nothing to send: the user message is empty", problem=True)
 
@@ -185,18 +173,23 @@ class Composer(Vertical):
             self._set_question(index or 0)
         self._draw_edited()
 
+    def _drop_policy(self) -> None:
+        """No system message."""
+        self._previous, self._label, self._loaded = self._label, "", ""
+        self.query_one("#system", PlainArea).text = ""
+        self._draw_edited()
+
     def toggle_stream(self) -> None:
         """Streamed or in one piece."""
-        self.stream = not self.stream
+        self._options.stream = not self._options.stream
 
     def toggle_thinking(self) -> None:
         """Default, off, on; nothing where the model's template has no switch."""
-        if self._thinking_available is not False:
-            self.thinking = THINKING_STEPS[self.thinking]
+        self._options.toggle_thinking()
 
     def cycle_count(self) -> None:
         """One, two, four or eight at once."""
-        self.count = COUNTS[(COUNTS.index(self.count) + 1) % len(COUNTS)]
+        self._options.cycle_count()
 
     def focus_user(self) -> None:
         """Put the cursor into the user message."""
@@ -208,28 +201,19 @@ class Composer(Vertical):
         """Fill the draft."""
         self._ready = True
         self._offer_policies()
-        self._draw_options()
+        self._options.thinking_available = self._available
         self._draw_forecast(self._forecast)
         if not self._policies:
             self._set_question(0)
         self.focus_user()
 
-    def watch_count(self) -> None:
-        """Draw and tell."""
-        self._options_changed()
-
-    def watch_stream(self) -> None:
-        """Draw and tell."""
-        self._options_changed()
-
-    def watch_thinking(self) -> None:
-        """Draw and tell."""
-        self._options_changed()
-
     @on(Select.Changed, "#policy")
     def _policy_picked(self, event: Select.Changed) -> None:
         event.stop()
-        self.select_policy(str(event.value))
+        if isinstance(event.value, str):
+            self.select_policy(event.value)
+        else:
+            self._drop_policy()
 
     @on(TextArea.Changed)
     def _text_edited(self, event: TextArea.Changed) -> None:
@@ -243,19 +227,15 @@ class Composer(Vertical):
         self._draw_forecast(self._forecast)
         self.post_message(self.Changed())
 
-    @on(Input.Changed, "#max-tokens")
-    def _max_edited(self, event: Input.Changed) -> None:
-        event.stop()
-        valid = event.value.isdigit() and int(event.value) > 0
-        event.input.set_class(not valid, "-invalid")
-        if valid and int(event.value) != self._max_tokens:
-            self._max_tokens = int(event.value)
-            self.post_message(self.Changed())
-
     @on(Input.Submitted, "#max-tokens")
     def _max_entered(self, event: Input.Submitted) -> None:
         event.stop()
         self.focus_user()
+
+    @on(OptionsRow.Changed)
+    def _option_changed(self, event: OptionsRow.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed())
 
     @on(Chip.Pressed)
     def _chip_pressed(self, event: Chip.Pressed) -> None:
@@ -263,17 +243,11 @@ class Composer(Vertical):
         match event.chip.id:
             case "send":
                 self.request_send()
-            case "count":
-                self.cycle_count()
-            case "stream":
-                self.toggle_stream()
-            case "thinking":
-                self.toggle_thinking()
             case "before-mark":
                 self.toggle_extra("before")
             case "after-mark":
                 self.toggle_extra("after")
-            case "edited":
+            case "system-name":
                 self.query_one("#system", PlainArea).text = self._loaded
 
     @on(DescendantBlur)
@@ -281,8 +255,6 @@ class Composer(Vertical):
         name = event.widget.id or ""
         if name in ("before", "after") and not self._text_of(name):
             self.query_one(f"#{name}-row").remove_class("-shown")
-        if name == "max-tokens":
-            self.query_one("#max-tokens", PlainInput).value = str(self._max_tokens)
 
     def toggle_extra(self, name: Literal["before", "after"]) -> None:
         """Open the text in front of or behind the policy for editing, or fold it to its mark."""
@@ -356,27 +328,15 @@ class Composer(Vertical):
         self.border_subtitle = text
 
     def _draw_edited(self) -> None:
-        self.query_one("#edited").set_class(self._label in self._edits, "-shown")
+        chip = self.query_one("#system-name", Chip)
+        chip.disabled = self._label not in self._edits
+        chip.update("system" if chip.disabled else "edited ↺")
 
     def _draw_marks(self) -> None:
         for name in ("before", "after"):
             text = " ".join(self._text_of(name).split())
             mark = fit(text, MARK_CELLS).rstrip() if text else "–"
             self.query_one(f"#{name}-mark", Chip).update(f"{name} {mark}")
-
-    def _options_changed(self) -> None:
-        if self._ready:
-            self._draw_options()
-            self.post_message(self.Changed())
-
-    def _draw_options(self) -> None:
-        self.query_one("#count", Chip).update(f"×{self.count}")
-        self.query_one("#stream", Chip).update("stream" if self.stream else "no stream")
-        chip = self.query_one("#thinking", Chip)
-        missing = self._thinking_available is False
-        chip.disabled = missing
-        word = "– (no switch in this model's template)" if missing else THINKING_WORDS[self.thinking]
-        chip.update(f"thinking {word}")
 
     def _draw_forecast(self, text: str, *, problem: bool = False) -> None:
         line = self.query_one("#forecast", Static)

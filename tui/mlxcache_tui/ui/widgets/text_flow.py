@@ -30,6 +30,9 @@ class TextFlow(ScrollView, can_focus=True):
     TextFlow {
         height: 1fr;
         padding: 0 1;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
         & > .text-flow--heading { text-style: bold; color: $text-accent; }
         & > .text-flow--dim { text-style: dim italic; }
