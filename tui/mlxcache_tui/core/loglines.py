@@ -113,9 +113,11 @@ class LogReader:
             return
         bars = [_bar_of(part) for part in self._partial.decode("utf-8", "ignore").split("\r") if part.strip()]
         moving = [bar for bar in bars if bar is not None]
-        if not moving or None in bars[:-1] or any(bar.behind for bar in moving[:-1]):
+        if not moving or None in bars[:-1] or any(bar.behind for bar in moving):
+            # Also text behind the last one: it is the beginning of a line, which is read when it has its end.
             return
-        self._draw(moving[-1])
+        for bar in moving:
+            self._draw(bar)
         self._partial = self._partial[self._partial.rfind(b"\r") + 1 :]
         self._dropped = 0
 
@@ -149,7 +151,7 @@ class LogReader:
             kind = "traceback"
         shown = clean(text)
         if dropped:
-            shown = f"{shown[: LINE_LIMIT - 40]}… (+{len(shown[LINE_LIMIT - 40 :]) + dropped} characters)"
+            shown = f"{shown[: LINE_LIMIT - 40]}… (+{len(shown) + dropped - LINE_LIMIT} characters)"
         elif len(shown) > LINE_LIMIT:
             shown = bounded(shown)
         self._lines.append(LogLine(text=shown, kind=kind, level=level))

@@ -1,7 +1,7 @@
 """macOS: the footprint that Activity Monitor shows, by `proc_pid_rusage`; no privilege needed for one's own processes.
 
-Layout of `struct rusage_info_v4` (Apple, sys/resource.h): 16 bytes of uuid, then unsigned 64-bit fields in the order of
-`_FIELDS_V4`. So `ri_phys_footprint` stands at byte 72 in every version, `ri_lifetime_max_phys_footprint` at 240.
+Layout of `struct rusage_info_v4` (Apple, sys/resource.h): 16 bytes of uuid, then 35 unsigned 64-bit fields.
+`ri_phys_footprint` is the eighth of them in every version (byte 72), `ri_lifetime_max_phys_footprint` the 29th (240).
 """
 
 import ctypes

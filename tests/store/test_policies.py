@@ -1,0 +1,74 @@
+"""Policies that ship and the person's own; files that cannot be one are told, not fatal."""
+
+from pathlib import Path
+
+import pytest
+
+from mlxcache_tui.store.policies import MAX_BYTES, load_policies
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MLXCACHE_CONFIG_DIR", str(tmp_path))
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    return folder
+
+
+def test_the_shipped_ones_with_returns_first(own: Path) -> None:
+    policies, problems = load_policies()
+    labels = [policy.label for policy in policies]
+    assert labels[0] == "returns"
+    assert labels[1:] == sorted(labels[1:])
+    assert {"warranty", "japanese-returns"} <= set(labels)
+    assert all(policy.text and policy.text == policy.text.strip() for policy in policies)
+    assert problems == ()
+
+
+def test_own_policies_are_added_and_take_the_place_of_shipped_ones(own: Path) -> None:
+    (own / "house.txt").write_text("\ufeffOnly on Fridays.\r\nNever on Mondays.\n", encoding="utf-8")
+    (own / "returns.md").write_text("No returns.\n")
+    (own / "notes.pdf").write_text("not a policy")
+    policies, problems = load_policies()
+    by_label = {policy.label: policy for policy in policies}
+    assert by_label["house"].text == "Only on Fridays.\nNever on Mondays."
+    assert by_label["returns"].text == "No returns."
+    assert by_label["returns"].path == own / "returns.md"
+    assert policies[0].label == "returns"
+    assert "notes" not in by_label
+    assert problems == ()
+
+
+def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
+    (own / "a-latin1.md").write_bytes(b"caf\xe9")
+    (own / "b-huge.md").write_bytes(b"x" * (MAX_BYTES + 1))
+    (own / "c-folder.md").mkdir()
+    (own / "d-gone.md").symlink_to(own / "nowhere")
+    (own / "e-fine.md").write_text("fine")
+    policies, problems = load_policies()
+    assert "e-fine" in {policy.label for policy in policies}
+    assert [problem.partition("left out: ")[2] for problem in problems] == [
+        "it is not UTF-8; save it as UTF-8",
+        "it has 4.0 MB, a policy at most 4 MB",
+        "it is not a file",
+        "it is not a file",
+    ]
+    assert all("\n" not in problem for problem in problems)
+
+
+def test_names_and_texts_come_in_clean(own: Path) -> None:
+    (own / "red\x1b[31m\n.md").write_text("a\x1b]0;title\x07b\tc")
+    (policy,) = [policy for policy in load_policies()[0] if policy.label.startswith("red")]
+    assert policy.label == "red⏎"
+    assert policy.text == "ab    c"
+
+
+def test_a_settings_folder_that_cannot_be_made_leaves_the_shipped_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MLXCACHE_CONFIG_DIR", str(tmp_path / "file"))
+    policies, problems = load_policies()
+    assert policies[0].label == "returns"
+    assert len(problems) == 1
+    assert "MLXCACHE_CONFIG_DIR" in problems[0]
