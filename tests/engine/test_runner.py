@@ -188,6 +188,7 @@ async def test_a_restart_changes_flags_and_empties_the_cache() -> None:
     assert (second.restarted, second.load_s, second.flags) == (True, 1.5, {"prompt_cache_size": 3})
     assert second.requests[0].first_after_start
     assert result.expectations[1].held
+    assert result.server.flags == {"prompt_cache_size": 10}
 
 
 async def test_seed_and_template_arguments_go_into_the_body() -> None:
@@ -272,6 +273,13 @@ async def test_an_attached_server_is_compared_with_the_scenario() -> None:
     assert result.server.mode == "attached"
     assert result.server.differences == {"prompt_cache_size": (2, None)}
     assert not any(isinstance(command, StartServer) for command in engine.commands)
+
+
+async def test_flags_that_win_over_the_scenario_are_told() -> None:
+    spec = ServerSpec(model="m", port=0, flags={"prompt_cache_size": 5})
+    text = "[server]\nmodel = 'other'\nprompt_cache_size = 2\npipeline = false\n" + TWO_QUESTIONS
+    result, _, _ = await run(text, spec=spec)
+    assert result.server.differences == {"model": ("other", "m"), "prompt_cache_size": (2, 5)}
 
 
 async def test_a_step_can_be_run_again() -> None:

@@ -107,7 +107,8 @@ class MemoryResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that was measured. `differences`: flags of [server] that an attached server does not have."""
+    """The server that was measured. `flags` and `load_s` as the run began. `differences`: keys of [server] that
+    are otherwise here: what the scenario says, and what is."""
 
     mlx_lm: str | None
     mlx: str | None

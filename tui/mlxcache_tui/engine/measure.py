@@ -1,7 +1,9 @@
 """From the session's state to the results of a run: the one place where reports and state meet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from mlxcache_tui.core import metrics
 from mlxcache_tui.core.present import request_row, request_text
@@ -13,7 +15,7 @@ from mlxcache_tui.core.results import (
     RequestResult,
     ServerResult,
 )
-from mlxcache_tui.core.scenario import Scenario, Step
+from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import EvictionRecord, Reason, RequestState, SessionState
 
 LAST_LINES = 10
@@ -94,22 +96,36 @@ def eviction_result(record: EvictionRecord) -> EvictionResult:
     )
 
 
-def server_result(state: SessionState, scenario: Scenario) -> ServerResult:
-    """The server as it is now; for one that we did not start, where it differs from the scenario's [server]."""
+class Began(msgspec.Struct, frozen=True, kw_only=True):
+    """The server as the run found it; a restart in the middle changes flags and loads the model again."""
+
+    flags: dict[str, Any]
+    load_s: float | None
+
+
+def began(state: SessionState) -> Began:
+    """The server as it is now."""
+    flags = {name: _number(value) for name, value in state.server.flags.items() if name not in _PLACE_FLAGS}
+    return Began(flags=flags, load_s=state.server.loaded.seconds if state.server.loaded else None)
+
+
+def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any]) -> ServerResult:
+    """The server that was measured, and where it differs from what the scenario wanted."""
     server = state.server
-    flags = {name: _number(value) for name, value in server.flags.items() if name not in _PLACE_FLAGS}
-    here = {**flags, "model": server.model}
-    attached = server.mode != "launched"
-    wanted = scenario.server if attached else {}
+    here = {**begin.flags, "model": server.model}
     return ServerResult(
         mlx_lm=server.mlx_lm,
         mlx=server.mlx,
         model=server.model,
-        mode="attached" if attached else "launched",
+        mode="launched" if server.mode == "launched" else "attached",
         observed="observer" if server.observed else ("log" if state.log.read else "client"),
-        flags=flags,
-        load_s=server.loaded.seconds if server.loaded else None,
-        differences={name: (value, here.get(name)) for name, value in wanted.items() if here.get(name) != value},
+        flags=begin.flags,
+        load_s=begin.load_s,
+        differences={
+            name: (value, here.get(name))
+            for name, value in wanted.items()
+            if (here.get(name) or None) != (value or None)
+        },
     )
 
 

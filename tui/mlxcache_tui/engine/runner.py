@@ -121,6 +121,7 @@ class Runner:
         self._tell = listener
         self._started = clock()
         self._memory = measure.MemoryWatch()
+        self._began: measure.Began | None = None
         self._evictions_before = 0
         self._sent_count = 0
         self._settle_s = SETTLE_S
@@ -168,6 +169,7 @@ class Runner:
             epoch = state.server.epoch
             self.engine.submit(StartServer(spec=self._spec))
             await self._ready(after_epoch=epoch)
+        self._began = measure.began(state)
         self._evictions_before = len(state.cache.evictions)
         self._memory.begin(state)
 
@@ -182,6 +184,7 @@ class Runner:
     def result(self, *, lost: ServerLostError | None = None, interrupted: bool = False) -> RunResult:
         """What was measured so far."""
         state = self.engine.state
+        wanted = {name: value for name, value in self.scenario.server.items() if name not in self.combination}
         return RunResult(
             scenario=self.scenario.name,
             title=self.scenario.title,
@@ -189,7 +192,7 @@ class Runner:
             digest=self.scenario.digest,
             started=self._started.isoformat(timespec="seconds"),
             combination=self.combination,
-            server=measure.server_result(state, self.scenario),
+            server=measure.server_result(state, self._began or measure.began(state), wanted),
             steps=tuple(self._steps.values()),
             evictions=tuple(map(measure.eviction_result, state.cache.evictions[self._evictions_before :])),
             memory=self._memory.result(state),
