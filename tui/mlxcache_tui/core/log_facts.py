@@ -12,6 +12,8 @@ _ALL = re.compile(r"Prompt Cache: (\d+) sequences, (\d+\.\d+) GB")
 _TYPE = re.compile(r"- (\w+): (\d+) sequences, (\d+\.\d+) GB")
 _STARTS = ("KV Caches: ", "Prompt Cache: ", "- ")
 _TYPES = 3
+LONGEST_BAR = 500
+"""Characters in front of a bar's clocks: tqdm fills one line of a terminal, and longer ones cost their square."""
 
 _CLOCKS = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\],]{0,20})?, *([^\],]{1,20}(?:/s|s/it))[^\]]{0,200}\]")
 _HEAD = re.compile(r"(.*?):? *(\d{1,3})%\|[^|]*\| *(\S+)/(\S+) *$", re.DOTALL)
@@ -84,6 +86,8 @@ class Bar:
 def parse_bar(text: str) -> Bar | None:
     """A state as tqdm draws it (`label:  12%|█▏ | 270M/2.26G [00:05<00:40, 49.9MB/s]`), None if there is none."""
     if "[" not in text or (clocks := _CLOCKS.search(text)) is None:
+        return None
+    if clocks.start() > LONGEST_BAR:
         return None
     before, behind = text[: clocks.start()], text[clocks.end() :]
     if moved := _CURSOR.match(behind):
