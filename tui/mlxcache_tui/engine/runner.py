@@ -305,7 +305,6 @@ class Runner:
             ServerLostError: it did not get there.
         """
         before = self.engine.state.server.text
-        told = ""
 
         def ready(state: SessionState) -> bool:
             return state.server.epoch > after_epoch and state.server.phase == "ready"
@@ -318,9 +317,9 @@ class Runner:
         while not ready(self.engine.state):
             if failed(self.engine.state):
                 raise _lost(self.engine.state)
-            told = measure.server_text(self.engine.state)
-            self._tell(ServerWaited(text=told))
-            shown = told
+            shown = measure.server_text(self.engine.state)
+            if self.engine.state.server.phase not in ("ready", *DEAD_PHASES):  # not the last words of the old process
+                self._tell(ServerWaited(text=shown))
             await self.engine.until(
                 lambda state: ready(state) or failed(state) or measure.server_text(state) != shown  # noqa: B023
             )
