@@ -1,6 +1,7 @@
 """The composer, driven by keys in a small app."""
 
 import itertools
+
 import pytest
 from textual import events, on
 from textual.app import App, ComposeResult

@@ -21,9 +21,8 @@ async def read_server_help(python: str, time_limit_s: float = TIME_LIMIT_S) -> S
     """
     try:
         async with asyncio.timeout(time_limit_s):
-            (code, text, complaint), version = await asyncio.gather(
-                _run(python, "-m", "mlx_lm", "server", "--help"), _version(python)
-            )
+            code, text, complaint = await _run(python, "-m", "mlx_lm", "server", "--help")
+            version = await _version(python) if code == 0 else None
     except TimeoutError:
         return ServerHelp(error=f"{python} -m mlx_lm server --help did not answer within {time_limit_s:g} s")
     except OSError as error:
@@ -61,6 +60,6 @@ async def _run(*command: str) -> tuple[int | None, str, str]:
     except asyncio.CancelledError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
+        await process.communicate()  # to the end of its pipes, so that they are closed with it
         raise
     return process.returncode, clean_block(out.decode(errors="replace")), clean_block(err.decode(errors="replace"))

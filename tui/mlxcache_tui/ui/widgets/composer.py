@@ -266,6 +266,12 @@ class Composer(Vertical):
             row.add_class("-shown")
             self.query_one(f"#{name}").focus()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape folds what is open; with nothing open it is left to the app, which leaves the composer."""
+        if action == "fold_extra":
+            return any(self.query_one(f"#{name}-row").has_class("-shown") for name in ("before", "after"))
+        return super().check_action(action, parameters)
+
     def action_fold_extra(self) -> None:
         """Fold both texts and go back to the user message."""
         for name in ("before", "after"):
