@@ -9,7 +9,7 @@ from mlxcache_tui.ui.keys import ACTIONS, bindings
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tui" / "mlxcache_tui"
-MAX_LINES = 420
+MAX_LINES = 450
 OBSERVER = PACKAGE / "observer" / "observe.py"
 """One file by design: it runs under another Python, where nothing of ours is installed."""
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != OBSERVER)

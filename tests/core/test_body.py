@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.body import META_BYTES, as_curl, build_body, composed_event, endpoint, meta_header, shown_url
 from mlxcache_tui.core.codec import decode_event, encode_event, text_id_of
 from mlxcache_tui.core.commands import Draft

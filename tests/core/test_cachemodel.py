@@ -1,6 +1,7 @@
 """The victim rule against the released class itself would need mlx; here its table, by hand from the rule's text."""
 
 import pytest
+
 from mlxcache_tui.core.cachemodel import next_victim
 from mlxcache_tui.core.events import EntryType
 

@@ -4,6 +4,7 @@ import pytest
 import rich.cells
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.cells import cell_width, graphemes
 
 TRICKY = st.text(

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.codec import decode_event, encode_event, text_id_of
 from mlxcache_tui.core.events import LookedUp, TextKept, TokenRun
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core import exchange as exchange_module
 from mlxcache_tui.core.events import (
     AnyEvent,

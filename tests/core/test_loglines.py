@@ -156,6 +156,27 @@ def test_a_bar_without_a_total() -> None:
     assert [line.kind for line in shown(read("\rLoading: 12it [00:03, 4.00it/s]"))] == ["bar"]
 
 
+def test_text_behind_a_moving_bar_is_not_lost() -> None:
+    assert texts(f"{FETCHING}返品\r", "\n") == texts(f"{FETCHING}返品\r\n") == [FETCHING, "返品"]
+
+
+def test_a_newline_on_its_own_ends_a_bar_that_ended_with_a_carriage_return() -> None:
+    assert texts(f"{FETCHING}\r", "\n") == texts(f"{FETCHING}\r\n") == [FETCHING]
+
+
+def test_states_that_came_at_once_are_followed_one_by_one() -> None:
+    full, other = WEIGHTS.replace("12%", "100%"), "\rDownload complete: : 0.00B [00:00, ?B/s]"
+    assert texts(f"\r{full}\n", other, f"\r{WEIGHTS}") == texts(f"\r{full}\n{other}\r{WEIGHTS}") == [full, WEIGHTS]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("filler", [" ", "1%|", "[00:01<"])
+def test_no_line_takes_long_to_take_apart(filler: str) -> None:
+    # 60 kB of spaces before a bar's clocks once took 25 s.
+    (line,) = shown(read(filler * (60_000 // len(filler)) + "[00:01, 1.0it/s]\n"))
+    assert line.kind == "other"
+
+
 # --- facts ---
 
 
@@ -272,6 +293,9 @@ PIECES = st.sampled_from(
         "日本語 text\n",
         HANDLER,
         CHAINED,
+        "\rDownload complete: : 0.00B [00:00, ?B/s]",
+        FETCHING,
+        "返品",
         "free text [00:01",
         "]\x1b[31m",
     ]

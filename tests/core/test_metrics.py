@@ -1,6 +1,7 @@
 """Each figure from known stamps, and what leaves it blank."""
 
 import pytest
+
 from mlxcache_tui.core import metrics
 from mlxcache_tui.core.state import RequestState, Stamps
 

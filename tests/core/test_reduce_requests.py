@@ -1,6 +1,7 @@
 """The life of a request from both sides."""
 
 import pytest
+
 from mlxcache_tui.core import events as ev
 from support.story import Story
 

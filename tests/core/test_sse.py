@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.sse import Comment, Data, Oversized, Record, SseDecoder
 
 

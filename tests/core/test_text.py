@@ -7,6 +7,7 @@ import pytest
 import rich.cells
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from mlxcache_tui.core.text import bounded, cell_width, clean, clean_block, fit, wrap_cells
 
 SEQUENCES = st.sampled_from(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.events import (
     Event,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mlxcache_tui.models import blas
 from mlxcache_tui.models.blas import fast_blas
 

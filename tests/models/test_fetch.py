@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from mlxcache_tui.models import fetch
 from mlxcache_tui.models.fetch import DemoModelCancelledError, DemoModelError, DemoProgress, ensure_demo_model
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mlxcache_tui.models import fetch
 from mlxcache_tui.models.fetch import DemoProgress, ensure_demo_model
 
@@ -59,6 +60,7 @@ def test_tokenizer_from_metadata_merges_and_splits_digits() -> None:
 
 def test_other_tokenizer_is_refused() -> None:
     import mlx.core as mx
+
     from mlxcache_tui.models.scripts.smollm2 import WrongResultError, check_tokenizer, make_tokenizer
 
     with pytest.raises(WrongResultError, match="another kind"):
@@ -70,6 +72,7 @@ def test_other_tokenizer_is_refused() -> None:
 
 def test_float32_weights_are_the_quantized_ones_spelled_out() -> None:
     import mlx.core as mx
+
     from mlxcache_tui.models.scripts.smollm2 import make_weights
 
     full = mx.random.normal((8, 64), key=mx.random.key(1))

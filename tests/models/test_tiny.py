@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mlxcache_tui.models.fetch import DemoProgress, Kind, ensure_demo_model
 
 pytestmark = [

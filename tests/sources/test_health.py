@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 
 import pytest
+
 from mlxcache_tui.sources.health import Health, probe
 from support.stub_server import RESET, Received, Script, Step, head, serve
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+
 from mlxcache_tui.core.body import as_curl, build_body, meta_header
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.events import (

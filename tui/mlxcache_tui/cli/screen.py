@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if settings is None:
         print(f"mlxcache-tui: {problem}", file=sys.stderr)
         return BAD_INPUT
-    if not sys.stdout.isatty():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on standard error
         print("mlxcache-tui: the screen needs a terminal; without one use: mlxcache-tui run SCENARIO", file=sys.stderr)
         return BAD_INPUT
     from mlxcache_tui.ui.app import MonitorApp

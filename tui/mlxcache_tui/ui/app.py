@@ -37,6 +37,7 @@ class MonitorApp(App[int]):
     """One session on the screen."""
 
     TITLE = "mlxcache-tui"
+    CSS_PATH = "screens/monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     ENABLE_COMMAND_PALETTE = True
     NOTIFICATION_TIMEOUT = NOTICE_S

@@ -21,7 +21,6 @@ PANES = ("requests", "composer", "cache", "memory", "log")
 class MonitorScreen(Screen[None]):
     """Lays the panes out and gives them focus; what they show is handed to them by the app."""
 
-    CSS_PATH = "monitor.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
 
