@@ -118,7 +118,8 @@ class LogReader:
             return
         for bar in moving:
             self._draw(bar)
-        self._partial = self._partial[self._partial.rfind(b"\r") + 1 :]
+        # The last state stays: its newline may come on its own, and is then no empty line.
+        self._partial = self._partial[self._partial.rstrip().rfind(b"\r") + 1 :]
         self._dropped = 0
 
     def _draw(self, bar: Bar) -> None:
