@@ -1,10 +1,12 @@
 """The composer, driven by keys in a small app."""
 
 import itertools
+from typing import ClassVar
 
 import pytest
 from textual import events, on
 from textual.app import App, ComposeResult
+from textual.binding import BindingType
 from textual.widgets import Static
 
 from mlxcache_tui.core.commands import Draft
@@ -184,6 +186,24 @@ async def test_text_before_the_policy_is_folded_to_a_mark_until_used(app: Compos
         draft = app.composer.draft()
         assert draft.before == "2026-11-29"
         assert draft.system == "2026-11-29\n\nUnopened ones within 30 days.\n"
+
+
+async def test_escape_with_nothing_to_fold_is_left_to_the_screen() -> None:
+    class EscapeApp(ComposerApp):
+        BINDINGS: ClassVar[list[BindingType]] = [("escape", "note", "note")]
+        noted = 0
+
+        def action_note(self) -> None:
+            self.noted += 1
+
+    app = EscapeApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.composer.toggle_extra("before")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.query_one("#before-row").display)
+        assert app.noted == 0
+        await pilot.press("escape")
+        await until(pilot, lambda: app.noted == 1)
 
 
 async def test_an_opened_but_unused_row_closes_when_it_is_left(app: ComposerApp) -> None:

@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -273,9 +274,11 @@ class Composer(Vertical):
         return super().check_action(action, parameters)
 
     def action_fold_extra(self) -> None:
-        """Fold both texts and go back to the user message."""
-        for name in ("before", "after"):
-            self.query_one(f"#{name}-row").remove_class("-shown")
+        """Fold both texts and go back to the user message; with nothing to fold the key is left to the screen."""
+        shown = self.query("#before-row.-shown, #after-row.-shown")
+        if not shown:
+            raise SkipAction
+        shown.remove_class("-shown")
         self.focus_user()
 
     # --- drawing and reading -----------------------------------------------------------------------------------------
