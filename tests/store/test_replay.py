@@ -80,3 +80,9 @@ def test_much_damage_is_still_one_line(path: Path) -> None:
 def test_no_such_file_is_an_os_error(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_session(path)
+
+
+def test_a_file_from_somewhere_else_carries_no_terminal_commands(path: Path) -> None:
+    hostile = LogRead(at_ns=2, origin="log", lines=(LogLine(text="\x1b]52;c;aGk=\x07x\x1b[2J", kind="other"),))
+    path.write_bytes(encode_event(hostile))
+    assert read_session(path).events == (LogRead(at_ns=2, origin="log", lines=(LogLine(text="x", kind="other"),)),)

@@ -33,9 +33,14 @@ _PICTURES = 0x2400
 _JOINER = "\u200d"
 
 
+def is_clean(text: str) -> bool:
+    """Whether there is nothing in a text that would have to be cleaned; newlines and tabs would."""
+    return (text.isascii() and text.isprintable()) or not _CONTROL.search(text)
+
+
 def clean(text: str) -> str:
     """One harmless line: escape sequences gone, control characters as visible marks, newline as ⏎, tab as spaces."""
-    if (text.isascii() and text.isprintable()) or not _CONTROL.search(text):
+    if is_clean(text):
         return text
     text = _NEWLINES.sub("\n", _ESCAPES.sub("", text)).replace("\n", "⏎").replace("\t", TAB)
     return _CONTROL.sub(_visible, text)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from mlxcache_tui.core.codec import decode_event
 from mlxcache_tui.core.events import AnyEvent
+from mlxcache_tui.core.foreign import decode_clean
 
 
 class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,8 @@ _KNOWN = frozenset(kind.__name__ for kind in AnyEvent.__args__)
 def read_session(path: Path) -> SessionFile:
     """Read a session file. A last line without its end is a write that was interrupted: it is left out.
 
+    Texts are cleaned as they were at their source, since the file may be anyone's.
+
     Raises:
         OSError: the file cannot be read.
     """
@@ -43,7 +45,7 @@ def read_session(path: Path) -> SessionFile:
         if not line.strip():
             continue
         try:
-            events.append(decode_event(line))
+            events.append(decode_clean(line))
         except msgspec.DecodeError as error:
             if _is_unknown(line):
                 unknown += 1
