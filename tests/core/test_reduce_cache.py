@@ -13,7 +13,7 @@ def test_an_eviction_is_told_everywhere() -> None:
     story.evict(1, "b", limit=1)
     state = story.state
     assert list(state.cache.stored) == [2]
-    assert [record.entry for record in state.cache.gone] == [1]
+    assert [record.entry for record in state.cache.evicted] == [1]
     (eviction,) = state.cache.evictions
     assert (eviction.policy, eviction.made_by, eviction.caused_by, eviction.rule) == ("returns", 1, 2, "count")
     assert [mark.kind for mark in state.memory.marks] == ["eviction"]
@@ -30,7 +30,7 @@ def test_a_swallowed_prefix_is_gone_but_no_eviction() -> None:
     story.store(2, "a", 103)
     story.tell(ev.EntrySwallowed(at_ns=story.tick(), origin="observer", entry=1, by=2, key="a"))
     assert list(story.state.cache.stored) == [2]
-    assert story.state.cache.gone[0].gone == "swallowed"
+    assert story.state.cache.swallowed[0].gone == "swallowed"
     assert not story.state.cache.evictions
 
 
@@ -41,7 +41,7 @@ def test_an_identical_entry_takes_the_place_of_the_older_one() -> None:
     story.compose("b")
     story.store(2, "b", 103, replaced=1)
     assert list(story.state.cache.stored) == [2]
-    assert not story.state.cache.gone
+    assert not story.state.cache.evicted and not story.state.cache.swallowed
 
 
 def test_a_snapshot_is_the_truth() -> None:

@@ -24,6 +24,7 @@ FONTS = re.compile(r"@font-face\s*{.*?}", re.DOTALL)
 def save(app: MonitorApp, name: str) -> None:
     """The screen as a self-contained SVG: no font is fetched from anywhere."""
     svg = FONTS.sub("", app.export_screenshot(title="mlxcache-tui"))
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     (FOLDER / f"{name}.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
 
 

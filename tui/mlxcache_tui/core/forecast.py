@@ -17,7 +17,7 @@ def forecast(state: SessionState, draft: Draft) -> ForecastView:
     if not state.server.observed or not system:
         return ForecastView(text="")
     first = ("system", text_id_of(system))
-    ratio = _characters_per_token(state)
+    ratio = _characters_per_token(state, first)
     tokens = round((len(system) + len(draft.user)) / ratio)
     source = _stored_source(state, first)
     reused = min(tokens, round(len(system) / ratio)) if source else 0
@@ -36,13 +36,18 @@ def _stored_source(state: SessionState, first: tuple[str, str]) -> RequestState 
     return None
 
 
-def _characters_per_token(state: SessionState) -> float:
+def _characters_per_token(state: SessionState, first: tuple[str, str]) -> float:
+    """Of the latest request with the same first message; else of the latest at all (languages differ much)."""
+    latest = None
     for request in reversed(state.requests.values()):
-        if request.counts and request.prompt_tokens:
-            characters = sum(len(state.message_text(text_id)) for _, text_id in request.messages)
-            if characters:
-                return characters / request.prompt_tokens
-    return CHARACTERS_PER_TOKEN
+        if not request.counts or not request.prompt_tokens or not request.messages:
+            continue
+        characters = sum(len(state.message_text(text_id)) for _, text_id in request.messages)
+        ratio = characters / request.prompt_tokens
+        if ratio and request.messages[0] == first:
+            return ratio
+        latest = latest or ratio
+    return latest or CHARACTERS_PER_TOKEN
 
 
 def _seconds(state: SessionState, tokens: int) -> float | None:

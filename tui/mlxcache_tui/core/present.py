@@ -131,7 +131,9 @@ def cache_view(state: SessionState) -> CacheView:
     return CacheView(
         known=cache.known,
         note=_cache_note(state),
-        entries=tuple(_entry_row(state, r, victim=victim) for r in (*stored, *cache.gone)),
+        entries=tuple(
+            _entry_row(state, r, victim=victim) for r in (*stored, *reversed(cache.evicted), *reversed(cache.swallowed))
+        ),
         count=len(cache.stored) if observed else (cache.counted.count if cache.counted else None),
         max_count=cache.max_count,
         bytes=cache.bytes if observed else (int(cache.counted.gigabytes * 1e9) if cache.counted else None),

@@ -199,7 +199,8 @@ def _new_process(state: SessionState, pid: int, at_ns: int) -> None:
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
     server.observed, server.phase, server.text = False, "starting", ""
     state.cache.stored.clear()
-    state.cache.gone.clear()
+    state.cache.evicted.clear()
+    state.cache.swallowed.clear()
     state.cache.records.clear()
     state.cache.counted = None
     state.cache.known = "unknown"

@@ -89,7 +89,7 @@ def _leave(
     if record is None:
         return None
     record.gone, record.gone_ns, record.gone_by = how, at_ns, key
-    state.cache.gone.append(record)
+    (state.cache.evicted if how == "evicted" else state.cache.swallowed).append(record)
     return record
 
 

@@ -19,7 +19,9 @@ from mlxcache_tui.core.views import LogRow, MemoryMark, NoticeView, ReasonKind
 
 LOG_LINES = 5_000
 MEMORY_SAMPLES = 1_200
-GONE_ENTRIES = 5
+EVICTED_ENTRIES = 5
+SWALLOWED_ENTRIES = 2
+"""Each request on a trimmable model leaves two of these: more would push the evictions out of sight."""
 NOTICES = 200
 
 
@@ -148,7 +150,8 @@ class CacheState:
     known: Literal["observer", "counted", "unknown"] = "unknown"
     stored: dict[int, EntryRecord] = field(default_factory=dict)
     records: dict[int, EntryRecord] = field(default_factory=dict)
-    gone: deque[EntryRecord] = field(default_factory=lambda: deque(maxlen=GONE_ENTRIES))
+    evicted: deque[EntryRecord] = field(default_factory=lambda: deque(maxlen=EVICTED_ENTRIES))
+    swallowed: deque[EntryRecord] = field(default_factory=lambda: deque(maxlen=SWALLOWED_ENTRIES))
     evictions: list[EvictionRecord] = field(default_factory=list)
     max_count: int | None = None
     max_bytes: int | None = None

@@ -114,7 +114,7 @@ class CacheView(View, frozen=True, kw_only=True):
     note: str
     """One line where there is something to say: what is not known and why, or that a limit is not enforced."""
     entries: tuple[EntryRow, ...]
-    """Oldest first within each type, then the ones that went lately (at most 5)."""
+    """Oldest first within each type, then those that went lately, evicted before swallowed."""
     count: int | None
     max_count: int | None
     bytes: int | None

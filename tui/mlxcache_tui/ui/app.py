@@ -197,7 +197,8 @@ class MonitorApp(App[int]):
         self.monitor.query_one(LogPane).start_search()
 
     async def action_help(self) -> None:
-        await self.push_screen(HelpScreen(ACTIONS))
+        if not isinstance(self.screen, HelpScreen):
+            await self.push_screen(HelpScreen(ACTIONS))
 
     async def action_quit(self) -> None:
         self.exit(0)

@@ -73,7 +73,7 @@ ACTIONS: tuple[ActionInfo, ...] = (
     ),
     ActionInfo(
         id="server",
-        key="ctrl+e",
+        key="ctrl+o",
         label="server",
         help="Start a server, attach to one, or restart ours with other flags.",
         scope="anywhere",

@@ -1,0 +1,169 @@
+"""The main job on the whole program: the screen, the engine, the observer and the real server, keys only."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from mlxcache_tui.core.commands import ServerSpec
+from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.store.replay import read_session
+from mlxcache_tui.ui.app import MonitorApp
+from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.widgets.cache_pane import CachePane
+from mlxcache_tui.ui.widgets.request_table import RequestTable
+from support.screen import answered, ready, until
+
+pytestmark = pytest.mark.mlx
+SIZES = [(80, 24), (120, 40), (200, 50)]
+
+
+def app_on(tmp_path: Path, model: str = "demo:tiny", **flags: int) -> MonitorApp:
+    return MonitorApp(
+        Settings(start=ServerSpec(model=model, port=0, flags=flags), save_path=str(tmp_path / "session.jsonl"))
+    )
+
+
+async def send(app: MonitorApp, pilot: Pilot[int], count: int, *keys: str) -> None:
+    await pilot.press(*keys, "ctrl+s")
+    await answered(app, pilot, count)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_first_run(tmp_path: Path, size: tuple[int, int]) -> None:
+    """Press send, change the question, press send: the second row says what was reused, from which, how much sooner."""
+    app = app_on(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        state = await ready(app, pilot)
+        assert state.server.observed
+        await send(app, pilot, 1)
+        await send(app, pilot, 2, "f3")
+        first, second = (r for r in state.requests.values() if r.number)
+        assert first.reason is not None
+        assert second.reason is not None
+        assert (first.reason.kind, second.reason.kind, second.reason.from_request) == ("first", "hit", 1)
+        assert first.policy == second.policy == "returns"
+        assert first.messages[0] == second.messages[0]
+        assert first.messages[1] != second.messages[1]
+        rows = app.presenter.rows(state)
+        assert rows[-1].cached_ratio is not None
+        assert rows[-1].cached_ratio >= 0.5
+        assert rows[-1].ttft_s is not None
+        assert rows[1].ttft_s is not None
+        assert rows[-1].ttft_s < rows[1].ttft_s
+    assert state.server.phase == "exited"
+    recorded = read_session(tmp_path / "session.jsonl")
+    assert recorded.damage is None
+    assert (tmp_path / "session.jsonl").stat().st_mode & 0o077 == 0
+
+
+async def test_an_eviction_is_seen_while_it_happens_and_explained_afterwards(tmp_path: Path) -> None:
+    app = app_on(tmp_path, prompt_cache_size=2)
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        await send(app, pilot, 1)
+        await send(app, pilot, 2, "f2")
+        await send(app, pilot, 3, "f2")
+        await pilot.press("escape", "home", "down", "ctrl+r")
+        last = (await answered(app, pilot, 4))[-1]
+        assert last.reason is not None
+        assert (last.reason.kind, last.reason.evicted_by, last.reason.rule) == ("evicted", 3, "count")
+        assert len(state.cache.stored) == 2
+        assert any("✂ evicted returns" in row.text for row in state.log.rows)
+        assert "eviction" in [mark.kind for mark in state.memory.marks]
+        assert app.query_one(CachePane) is not None
+
+
+async def test_a_request_from_another_client_appears_with_its_tokens_and_times(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        body = '{"messages": [{"role": "user", "content": "hello from elsewhere"}], "max_tokens": 3}'
+        code = (
+            "import sys, urllib.request as u; "
+            "u.urlopen(u.Request(sys.argv[1], sys.argv[2].encode(), {'Content-Type': 'application/json'})).read()"
+        )
+        url = f"{state.server.url}/v1/chat/completions"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, url, body)
+        (foreign,) = await answered(app, pilot, 1)
+        await process.wait()
+        assert not foreign.ours
+        assert (foreign.outcome, foreign.output_tokens) == ("done", 3)
+        assert foreign.prompt_tokens
+        assert foreign.server.first_token is not None
+        assert [row.ours for row in app.presenter.rows(state)] == [True, False]
+
+
+async def test_the_detail_shows_a_request_and_goes_on_to_the_next(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        await send(app, pilot, 1)
+        await send(app, pilot, 2, "f3")
+        await pilot.press("escape", "end", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DetailScreen)
+        await pilot.press("left")
+        await pilot.pause()
+        await pilot.press("w", "escape")
+        await pilot.pause()
+        assert app.screen is app.monitor
+
+
+async def test_several_at_once_and_cancel(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        await pilot.press("f9", "f9", "ctrl+s")
+        four = await answered(app, pilot, 4)
+        assert {request.outcome for request in four} == {"done"}
+        assert app.engine is not None
+        await pilot.press("f9", "f9")
+        app.monitor.query_one("#max-tokens").value = "100000"  # type: ignore[attr-defined]
+        await pilot.press("ctrl+s")
+        await until(app, pilot, lambda state: any(r.client.first_token for r in list(state.requests.values())[5:]))
+        await pilot.press("f4")
+        last = (await answered(app, pilot, 5))[-1]
+        assert last.outcome == "cancelled"
+        assert state.server.phase == "ready"
+
+
+async def test_a_restart_with_the_same_flags_empties_the_cache_and_says_so(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        await send(app, pilot, 1)
+        await pilot.press("f10")
+        await until(app, pilot, lambda state: state.server.epoch == 2 and state.server.phase == "ready")
+        assert len(state.requests) == 3
+        await send(app, pilot, 2)
+        last = list(state.requests.values())[-1]
+        assert last.reason is not None
+        assert (last.reason.kind, last.reason.from_request) == ("restarted", 1)
+
+
+async def test_thinking_is_kept_apart_and_can_be_turned_off(tmp_path: Path) -> None:
+    app = app_on(tmp_path, model="demo:tiny-thinking")
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        await send(app, pilot, 1)
+        await send(app, pilot, 2, "f7")
+        thought, answer = (r for r in state.requests.values() if r.number)
+        assert thought.reasoning
+        assert not thought.answer
+        assert "ran out while thinking" in app.presenter.rows(state)[1].why
+        assert answer.answer
+        assert not answer.reasoning
+
+
+async def test_the_terminal_shrinks_and_grows_back(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        for width, height in [(40, 10), (200, 50), (80, 24), (20, 5), (120, 40)]:
+            await pilot.resize_terminal(width, height)
+            await pilot.pause()
+        await send(app, pilot, 1)
+        assert app.monitor.query_one(RequestTable).size.width > 100
