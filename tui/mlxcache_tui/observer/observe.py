@@ -332,9 +332,6 @@ class Viewer:
         self._size = self._greeting = sum(map(len, greeting))
         self.lost = 0
 
-    def fileno(self) -> int:
-        return self.connection.fileno()
-
     @property
     def behind(self) -> bool:
         return bool(self._pending)
@@ -455,7 +452,10 @@ class Hub:
         if slow:
             item = self._waiting_item()
             if item is None:
-                select.select([], slow, [], 0.01)
+                poll = select.poll()
+                for viewer in slow:
+                    poll.register(viewer.connection, select.POLLOUT)
+                poll.poll(10)
             return item or self._waiting_item()
         try:
             return self.queue.get(timeout=max(0.01, self._sampled_at + SAMPLE_EVERY_S - time.monotonic()))
@@ -710,6 +710,18 @@ class Exchange:
         self._pieces: list[tuple[str, str, int]] = []
         self._piece_ns = self._flush_ns = 0
         self._text_left = ANSWER_CHARS
+        self._early_lines: list[tuple[int, str]] = []
+
+    def own_line(self, text: str) -> None:
+        """A log line of this request; told after the request itself."""
+        self._early_lines.append((time.monotonic_ns(), text))
+        if self._composed:
+            self._tell_lines()
+
+    def _tell_lines(self) -> None:
+        lines, self._early_lines = self._early_lines, []
+        for at_ns, text in lines:
+            self._hub.tell("LogOwned", at_ns, key=self.key, text=text)
 
     def compose(self, handler: Any) -> None:
         """Say what is asked for, as soon as the body is known."""
@@ -732,6 +744,7 @@ class Exchange:
             params={name: value for name, value in known.items() if name not in ("messages", "prompt")},
             client=one_line(f"{handler.client_address[0]} {agent}", 200),
         )
+        self._tell_lines()
 
     def status_sent(self, handler: Any, status: int) -> None:
         self._status = status
@@ -758,9 +771,9 @@ class Exchange:
         now = time.monotonic_ns()
         called = "".join(call_text(call.get("function", {})) for call in calls)
         for kind, piece in (("reasoning", reasoning), ("answer", text), ("tool", called)):
-            if piece:
-                if self._streams:
-                    self._first(kind)
+            if piece and self._streams:
+                self._first(kind)
+            if piece and not self._ours:
                 self._pieces.append((kind, piece, now - self._piece_ns if self._piece_ns else 0))
                 self._piece_ns = now
         if finish is not None or now - self._flush_ns >= TEXT_EVERY_NS:
@@ -1097,13 +1110,14 @@ class Hooks:
         around: Callable[[Any, Guard], Any] | None = None,
     ) -> bool:
         """Wrap the function that `label` (Class.name) names; False, and noted as missing, where there is none."""
-        original = getattr(owner, label.partition(".")[2], None)
+        name = label.partition(".")[2]
+        original = getattr(owner, name, None)
         if not callable(original):
             self._hub.missing.append(label)
             return False
         guard = Guard(self._hub, label)
         new = around(original, guard) if around is not None else wrapped(original, guard, before, after, ended)
-        setattr(owner, original.__name__, new)
+        setattr(owner, name, new)
         self._hub.hooks.append(label)
         return True
 
@@ -1149,8 +1163,7 @@ class Hooks:
             here.exchange.replied(text or "", reasoning or "", calls or [], finish_reason)
 
     def _log_message(self, _handler: Any, form: Any, *args: Any) -> None:
-        if here.key is not None:
-            self._hub.tell("LogOwned", key=here.key, text=(str(form) % args).translate(CONTROL_MARKS))
+        self._own_line((str(form) % args).translate(CONTROL_MARKS))
 
     # the generator: called by the HTTP threads, running in its own
 
@@ -1285,11 +1298,17 @@ class Hooks:
             if here.key is not None and record.levelno >= logging.INFO:
                 with guard:
                     for line in record.getMessage().split("\n")[:20]:
-                        self._hub.tell("LogOwned", key=here.key, text=line)
+                        self._own_line(line)
             return record
 
         logging.setLogRecordFactory(make_record)
         self._hub.hooks.append("log records")
+
+    def _own_line(self, text: str) -> None:
+        if here.exchange is not None:
+            here.exchange.own_line(text)
+        elif here.key is not None:
+            self._hub.tell("LogOwned", key=here.key, text=text)
 
 
 def load_names(model: Any, adapter: Any = None, draft: Any = None, **others: Any) -> Fields:
