@@ -177,6 +177,12 @@ def test_no_line_takes_long_to_take_apart(filler: str) -> None:
     assert line.kind == "other"
 
 
+def test_text_behind_a_moving_bar_reads_the_same_if_cut_there() -> None:
+    data = f"{FETCHING}\rfree text [00:01\r{STAMP}INFO - x\n"
+    at = len(FETCHING) + 5
+    assert texts(data) == texts(data[:at], data[at:]) == [FETCHING, "free text [00:01", f"{STAMP}INFO - x"]
+
+
 # --- facts ---
 
 

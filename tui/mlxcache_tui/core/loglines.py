@@ -111,15 +111,17 @@ class LogReader:
         """Show the last state of a bar whose line has no end yet."""
         if b"[" not in self._partial:
             return
-        bars = [_bar_of(part) for part in self._partial.decode("utf-8", "ignore").split("\r") if part.strip()]
+        parts = self._partial.split(b"\r")
+        filled = [index for index, part in enumerate(parts) if part.strip()]
+        bars = [_bar_of(parts[index].decode("utf-8", "ignore")) for index in filled]
         moving = [bar for bar in bars if bar is not None]
         if not moving or None in bars[:-1] or any(bar.behind for bar in moving):
             # Also text behind the last one: it is the beginning of a line, which is read when it has its end.
             return
         for bar in moving:
             self._draw(bar)
-        # The last state stays: its newline may come on its own, and is then no empty line.
-        self._partial = self._partial[self._partial.rstrip().rfind(b"\r") + 1 :]
+        # The last state stays in front of what follows: a newline on its own is then no empty line.
+        self._partial = b"\r".join(parts[filled[len(moving) - 1] :])
         self._dropped = 0
 
     def _draw(self, bar: Bar) -> None:
