@@ -8,7 +8,6 @@ from mlxcache_tui.core.present import (
     memory_view,
     request_phase,
     request_row,
-    short_model,
     status_view,
 )
 from support.story import Story
@@ -133,7 +132,3 @@ def test_rows_that_did_not_change_are_the_same_objects() -> None:
     second = presenter.rows(story.state)
     assert second[0] is first[0]
     assert len(second) == 3
-
-
-def test_a_models_short_name() -> None:
-    assert [short_model(name) for name in ("org/name", "/a/b/", None)] == ["name", "b", None]

@@ -8,7 +8,7 @@ import rich.cells
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mlxcache_tui.core.text import bounded, cell_width, clean, clean_block, fit, wrap_cells
+from mlxcache_tui.core.text import bounded, cell_width, clean, clean_block, fit, short_model, wrap_cells
 
 SEQUENCES = st.sampled_from(
     [
@@ -155,3 +155,7 @@ def test_a_long_paragraph_is_wrapped_in_linear_time() -> None:
 
     seconds(100)
     assert seconds(16_000) < 100 * seconds(1_000)
+
+
+def test_a_models_short_name() -> None:
+    assert [short_model(name) for name in ("org/name", "/a/b/", None)] == ["name", "b", None]

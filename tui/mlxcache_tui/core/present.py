@@ -6,6 +6,7 @@ from mlxcache_tui.core import metrics
 from mlxcache_tui.core.cachemodel import next_victim
 from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import (
     CacheView,
     EntryRow,
@@ -115,11 +116,6 @@ def _observed(state: SessionState) -> Literal["observer", "log", "client", "none
     if state.server.observed:
         return "observer"
     return "log" if state.log.read else "client"
-
-
-def short_model(model: str | None) -> str | None:
-    """A model's name without its organisation or folder."""
-    return model.rstrip("/").rsplit("/", 1)[-1] if model else None
 
 
 def cache_view(state: SessionState) -> CacheView:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core import reduce_cache, reduce_requests
+from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.views import MemoryMark, NoticeView
@@ -143,7 +144,7 @@ def _apply_server(state: SessionState, event: _Server) -> frozenset[Part]:
             state.cache.known = "counted" if state.cache.counted else "unknown"
         case ev.ModelLoadStarted(model=model):
             server.loading_since, server.loaded = event.at_ns, None
-            server.phase, server.text = "loading", f"loading {model}"
+            server.phase, server.text = "loading", short_model(model) or ""
         case ev.ModelLoaded():
             server.loaded, server.loading_since = event, None
             server.text = ""

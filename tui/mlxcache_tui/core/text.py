@@ -132,3 +132,8 @@ def _wrap_paragraph(text: str, width: int, lines: list[str]) -> None:
             start += 1
         if start == len(text):
             return
+
+
+def short_model(model: str | None) -> str | None:
+    """A model's name without its organisation or folder."""
+    return model.rstrip("/").rsplit("/", 1)[-1] if model else None
