@@ -164,6 +164,16 @@ def test_a_newline_on_its_own_ends_a_bar_that_ended_with_a_carriage_return() -> 
     assert texts(f"{FETCHING}\r", "\n") == texts(f"{FETCHING}\r\n") == [FETCHING]
 
 
+def test_states_cut_behind_the_carriage_return_stay_apart() -> None:
+    later = FETCHING.replace("43", "57")
+    assert texts(f"\r{FETCHING}\r", later, "\n") == texts(f"\r{FETCHING}\r{later}\n") == [later]
+    assert texts(f"\r{FETCHING}\r  ", f"{later}\n") == [later]
+
+
+def test_plain_parts_behind_a_bar_are_lines_however_they_are_cut() -> None:
+    assert texts(f"{FETCHING}\rone", "\rtwo\n") == texts(f"{FETCHING}\rone\rtwo\n") == [FETCHING, "one", "two"]
+
+
 def test_states_that_came_at_once_are_followed_one_by_one() -> None:
     full, other = WEIGHTS.replace("12%", "100%"), "\rDownload complete: : 0.00B [00:00, ?B/s]"
     assert texts(f"\r{full}\n", other, f"\r{WEIGHTS}") == texts(f"\r{full}\n{other}\r{WEIGHTS}") == [full, WEIGHTS]
