@@ -1264,24 +1264,22 @@ class Hooks:
     def _flags_known(self, _provider: Any, cli_args: Any, *_: Any) -> None:
         self._hub.tell("_flags", flags=dict(vars(cli_args)))
 
-    def _load_begins(self, _provider: Any, *args: Any, **named: Any) -> None:
+    def _load_begins(self, provider: Any, *args: Any, **named: Any) -> None:
         self._load_started = time.monotonic_ns()
-        self._hub.tell("ModelLoadStarted", **load_names(*args, **named))
+        self._hub.tell("ModelLoadStarted", **load_names(provider.cli_args, *args, **named))
 
     def _load_asked(self, provider: Any, model: Any, *args: Any, **named: Any) -> None:
-        path = provider.cli_args.model if model == "default_model" else model
-        known = provider.model_key
+        loaded = provider.model_key[0] if provider.model_key else None
+        default = provider.cli_args.model
         self._load_started = 0
-        if known is None or known[0] not in (model, "default_model" if path == provider.cli_args.model else model):
-            self._load_begins(provider, path, *args, **named)
+        if (default if loaded == "default_model" else loaded) != (default if model == "default_model" else model):
+            self._load_begins(provider, model, *args, **named)
 
     def _load_ended(self, error: BaseException | None, provider: Any, *args: Any, **named: Any) -> None:
         if not self._load_started:
             return
         seconds = (time.monotonic_ns() - self._load_started) / 1e9
-        names = load_names(*args, **named)
-        if names["model"] == "default_model":
-            names["model"] = str(provider.cli_args.model)
+        names = load_names(provider.cli_args, *args, **named)
         if error is not None:
             self._hub.tell("ModelLoadFailed", model=names["model"], error=error_line(error))
         else:
@@ -1311,15 +1309,18 @@ class Hooks:
             self._hub.tell("LogOwned", key=here.key, text=text)
 
 
-def load_names(model: Any, adapter: Any = None, draft: Any = None, **others: Any) -> Fields:
-    """The arguments of `ModelProvider._load`, by position or by name, as an event's fields."""
-    adapter = adapter or others.get("adapter_path")
-    draft = draft or others.get("draft_model_path")
-    return {
-        "model": str(model),
-        "adapter": None if adapter is None else str(adapter),
-        "draft": None if draft is None else str(draft),
-    }
+def load_names(cli_args: Any, model: Any, adapter: Any = None, draft: Any = None, **others: Any) -> Fields:
+    """The arguments of a load, by position or by name, as an event's fields; `default_model` is what the flags say."""
+    given = (
+        ("model", "model", model),
+        ("adapter", "adapter_path", adapter or others.get("adapter_path")),
+        ("draft", "draft_model", draft or others.get("draft_model_path")),
+    )
+    names: Fields = {}
+    for name, flag, value in given:
+        value = getattr(cli_args, flag, None) if value == "default_model" else value
+        names[name] = None if value is None else str(value)
+    return names
 
 
 def memory_reader(core: Any) -> Callable[[], Fields] | None:
