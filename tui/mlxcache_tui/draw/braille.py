@@ -49,11 +49,16 @@ def area(values: Sequence[int | None], width: int, height: int, low: float, high
         floor = (height - 1 - row) * 4
         rows.append(
             "".join(
-                chr(_BLANK | _LEFT[_dots(levels[x], floor)] | _RIGHT[_dots(levels[x + 1], floor)])
+                _cell(_LEFT[_dots(levels[x], floor)] | _RIGHT[_dots(levels[x + 1], floor)])
                 for x in range(0, 2 * width, 2)
             )
         )
     return rows
+
+
+def _cell(dots: int) -> str:
+    # A cell without dots is a space: some fonts draw the empty braille character as rings.
+    return chr(_BLANK | dots) if dots else " "
 
 
 def _level(value: int | None, dots: int, low: float, high: float) -> int:

@@ -6,12 +6,12 @@ from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_count
 from mlxcache_tui.core.views import CacheView, EntryRow
 from mlxcache_tui.draw.bars import bar
 from mlxcache_tui.draw.columns import Column, Layout, head_line, lay_out, place, recolour
-from mlxcache_tui.draw.request_lines import centred
 from mlxcache_tui.draw.signs import EVICTED, SWALLOWED
-from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width
+from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width, note_lines
 
 _SHORT_TYPES = {"assistant": "asst", "system": "sys", "user": "user"}
 _LONG_TYPE = 9
+_WIDE = 76
 _MINUTE_NS = 60 * 10**9
 _NEXT = "next out"
 
@@ -20,8 +20,8 @@ _NEXT = "next out"
 def cache_layout(width: int) -> Layout:
     """The columns of the entries in `width` cells."""
     columns = (
-        Column("type", "type", 4, 1, most=_LONG_TYPE if width >= 76 else 0),
-        Column("policy", "policy", 9, 0, most=26),
+        Column("type", "type", 4, 0, most=_LONG_TYPE if width >= _WIDE else 0),
+        Column("policy", "policy", 9, 1, most=16 if width < _WIDE else 26),
         Column("tokens", "tokens", 6, 2, "right"),
         Column("bytes", "bytes", 7, 3, "right"),
         Column("age", "age", 4, 5, "right"),
@@ -38,15 +38,14 @@ def cache_lines(view: CacheView, now_ns: int, width: int, height: int) -> tuple[
     `height` is what the pane has, so that a note for an unknown cache can stand in its middle.
     """
     if view.known == "unknown":
-        blank = [fit_line((), width)] * max(0, (height - 1) // 2)
-        return [*blank, centred(view.note or "not observed", width)], []
+        return note_lines(view.note or "not observed", width, height), []
     top = [fit_line(_limits(view, width), width)]
     if view.note:
         top.append(fit_line((Span("! ", "warn"), Span(view.note, "warn")), width))
     if view.known == "counted":
         return top, [fit_line((Span(view.counted_text, "dim"),), width)] if view.counted_text else []
     if not view.entries:
-        return top, [centred("nothing is stored yet", width)]
+        return top, note_lines("nothing is stored yet", width, max(1, height - len(top)))
     layout = cache_layout(width)
     top.append(fit_line(head_line(layout), width))
     return top, [fit_line(_entry(entry, now_ns, layout, width), width) for entry in view.entries]

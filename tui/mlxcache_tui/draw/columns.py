@@ -9,8 +9,8 @@ from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width
 class Column(NamedTuple):
     """A column of a table.
 
-    `width` is the least it needs, `most` what it may take of spare cells (0: it does not grow). The columns with the
-    highest `drop` go first where there is no room.
+    `width` is the least it needs, `most` what it may grow to (0: it does not grow). The columns with the highest `drop`
+    go first where there is no room, and grow last.
     """
 
     name: str
@@ -36,21 +36,20 @@ class Layout(NamedTuple):
 def lay_out(columns: Sequence[Column], width: int, gap: int = 1) -> Layout:
     """Choose columns for `width` cells: drop those that do not fit, then let the growing ones share what is left.
 
-    Spare cells go to the growing columns in turn, each up to its `most`; the last column takes the rest.
+    Spare cells go to the growing columns in the order of their `drop`, each up to its `most`; the last column takes
+    what remains.
     """
     kept = list(columns)
     while len(kept) > 1 and _needed(kept, gap) > width:
         kept.remove(max(kept, key=lambda column: column.drop))
     spare = width - _needed(kept, gap)
-    widths = [column.width for column in kept]
-    for index, column in enumerate(kept[:-1]):
-        if spare > 0 and column.most > column.width:
-            # A third of what is left, so that the last column, which holds sentences, keeps the larger part.
-            extra = min(column.most - column.width, (spare + 2) // 3)
-            widths[index] += extra
-            spare -= extra
-    widths[-1] = max(1, widths[-1] + spare)
-    return Layout(tuple(c._replace(width=w) for c, w in zip(kept, widths, strict=True)), gap)
+    widths = {column.name: column.width for column in kept}
+    for column in sorted(kept, key=lambda column: column.drop):
+        extra = max(0, min(column.most - column.width, spare))
+        widths[column.name] += extra
+        spare -= extra
+    widths[kept[-1].name] = max(1, widths[kept[-1].name] + spare)
+    return Layout(tuple(column._replace(width=widths[column.name]) for column in kept), gap)
 
 
 def _needed(columns: Sequence[Column], gap: int) -> int:

@@ -1,5 +1,6 @@
 """The log pane's lines: what is shown of the rows, folded and filtered, kept up to date without starting over."""
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -8,6 +9,7 @@ from mlxcache_tui.core.views import LogRow
 
 LogFilter = Literal["all", "warnings", "quiet"]
 HELD_LINES = 20_000
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d)(?:,\d+)? - ([A-Z]+) - ")
 _SERIOUS = frozenset({"WARNING", "ERROR", "CRITICAL"})
 _CHATTER = frozenset({"progress", "access", "bar"})
 
@@ -35,6 +37,11 @@ class Change(NamedTuple):
     dropped: int
     first: int
     added: int
+
+
+def shown_text(row: LogRow) -> str:
+    """The line without the date and the milliseconds, which all lines share: `14:48:18 INFO Prompt Cache: …`."""
+    return _STAMP.sub(r"\1 \2 ", row.text)
 
 
 def keeps(row: LogRow, wanted: LogFilter) -> bool:
@@ -70,10 +77,10 @@ class LogBuffer:
         dropped = 0 if hold and len(self.lines) < HELD_LINES else self._drop_front(rows[0].seq)
         before = len(self.lines)
         start = self._cut(old[gone + common].seq, rows) if gone + common < len(old) else common
-        growing = self._last if start < len(rows) else None
+        growing, size = self._last, len(self._last.rows) if self._last else 0
         first = len(self.lines)
         self._extend(rows[start:])
-        if growing is not None and growing is self._last:
+        if growing is not None and len(growing.rows) > size:
             first = self._head_of(first - 1)
         return Change(dropped, first, max(0, len(self.lines) - before))
 
@@ -177,8 +184,8 @@ def _in_traceback(line: Shown) -> bool:
 
 def _holds(line: Shown, needle: str) -> bool:
     if isinstance(line, Fold):
-        return not line.open and any(needle in row.text.casefold() for row in line.rows)
-    return needle in line.text.casefold()
+        return not line.open and any(needle in shown_text(row).casefold() for row in line.rows)
+    return needle in shown_text(line).casefold()
 
 
 def _common(old: tuple[LogRow, ...], new: tuple[LogRow, ...], gone: int) -> int:

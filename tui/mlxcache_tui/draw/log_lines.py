@@ -2,7 +2,7 @@
 
 from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.core.views import LogRow
-from mlxcache_tui.draw.log_buffer import Fold, Shown
+from mlxcache_tui.draw.log_buffer import Fold, Shown, shown_text
 from mlxcache_tui.draw.spans import Line, Look, Span, drop_cells, fit_line
 
 _LEVELS: dict[str, Look] = {"DEBUG": "dim", "WARNING": "warn", "ERROR": "bad", "CRITICAL": "bad"}
@@ -36,7 +36,7 @@ def text_width(line: Shown) -> int:
 def _text(line: Shown) -> tuple[str, Look]:
     if isinstance(line, LogRow):
         # What kind of line it is says more than its level: progress at INFO is still only progress.
-        return line.text, _LEVELS.get(line.level or "") or _KINDS.get(line.kind, "plain")
+        return shown_text(line), _LEVELS.get(line.level or "") or _KINDS.get(line.kind, "plain")
     count = f"{len(line.rows)} line" + ("s" if len(line.rows) != 1 else "")
     if line.open:
         return f"▾ traceback, {count}", "bad"

@@ -3,19 +3,19 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 
+import msgspec
+
 from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.core.views import MemoryPoint, MemoryView
 from mlxcache_tui.draw.braille import area, downsample, group_size, scale
 from mlxcache_tui.draw.cache_lines import coarse_age
-from mlxcache_tui.draw.request_lines import centred
 from mlxcache_tui.draw.signs import EVICTED, RESTARTED
-from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width
+from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width, note_lines
 
 _LABEL = 8
 """Cells of the scale's labels, left of the graph."""
 _TALL, _TALLER = 5, 9
 """Heights from which on the figures get a line above the graph, and a second one below it."""
-_BLANK = chr(0x2800)
 _SOURCE_NAMES = {"footprint": "footprint", "pss": "PSS", "rss": "RSS"}
 
 
@@ -24,9 +24,7 @@ def memory_lines(view: MemoryView, width: int, height: int, dropped: int = 0) ->
     if height <= 0 or width <= 0:
         return []
     if view.source is None or not view.points:
-        middle = [fit_line((), width)] * ((height - 1) // 2)
-        note = centred("memory of the server process: not known yet", width)
-        return [*middle, note, *[fit_line((), width)] * (height - len(middle) - 1)]
+        return note_lines("memory of the server process: not known yet", width, height)
     head = [_head(view, width)] if height >= _TALL else []
     figures = _figures(view, width, most=2 if height >= _TALLER else 1, with_head=not head)
     rest = height - len(head) - len(figures)
@@ -37,7 +35,10 @@ def memory_lines(view: MemoryView, width: int, height: int, dropped: int = 0) ->
 
 def _head(view: MemoryView, width: int) -> Line:
     """`footprint 3.1 GB · peak 3.6 GB · wired limit 12 GB`; the figure goes by the name of its source."""
-    return _flow(_now(view), width, 1)[0]
+    parts = _now(view)
+    if line_width(_joined(parts)) > width:
+        parts = _now(msgspec.structs.replace(view, limit_name="limit"))
+    return _flow(parts, width, 1)[0]
 
 
 def _now(view: MemoryView) -> list[Line]:
@@ -60,7 +61,7 @@ def _graph(view: MemoryView, width: int, height: int, dropped: int) -> list[Line
     known = [point.bytes for point in view.points if point.bytes is not None]
     low, high = (min(known), max(known)) if known else (0, 1)
     limit = view.limit if view.limit is not None and high > view.limit / 2 else None
-    bottom, top = scale(low, max(high, limit or 0))
+    bottom, top = scale(low, high) if limit is None else scale(min(low, limit), max(high, limit))
     cells = max(1, width - _LABEL)
     values = downsample([point.bytes for point in view.points], 2 * cells, dropped)
     limit_row = None if limit is None else min(height - 1, int((top - limit) / (top - bottom) * height))
@@ -75,13 +76,13 @@ def _graph(view: MemoryView, width: int, height: int, dropped: int) -> list[Line
 
 def _with_limit(row: str) -> Line:
     """A row of the graph with the limit as a dashed line where the graph leaves it free, named at its end."""
-    filled = row.rstrip(_BLANK)
+    filled = row.rstrip()
     free = len(row) - len(filled)
     name = " limit"
     dashes = "╌" * (free - len(name)) + name if free > len(name) else "╌" * free
     spans = []
     for char in filled:
-        spans.append(Span("╌", "bad") if char == _BLANK else Span(char, "bar"))
+        spans.append(Span("╌", "bad") if char == " " else Span(char, "bar"))
     return (*_merged(spans), Span(dashes, "bad"))
 
 
@@ -129,17 +130,16 @@ def _figures(view: MemoryView, width: int, *, most: int, with_head: bool) -> lis
 
 
 def _flow(parts: list[Line], width: int, most: int) -> list[Line]:
-    lines: list[Line] = []
-    current: list[Span] = []
+    """The parts joined by dots, broken into at most `most` lines; what does not fit is left out."""
+    lines: list[list[Line]] = [[]]
     for part in parts:
-        joined = [*current, Span(" · ", "dim"), *part] if current else list(part)
-        if current and line_width(joined) > width:
-            lines.append(tuple(current))
+        if lines[-1] and line_width(_joined([*lines[-1], part])) > width:
             if len(lines) == most:
                 break
-            current = list(part)
-        else:
-            current = joined
-    else:
-        lines.append(tuple(current))
-    return [fit_line(line, width) for line in lines]
+            lines.append([])
+        lines[-1].append(part)
+    return [fit_line(_joined(line), width) for line in lines]
+
+
+def _joined(parts: list[Line]) -> Line:
+    return tuple(span for index, part in enumerate(parts) for span in ((Span(" · ", "dim"), *part) if index else part))

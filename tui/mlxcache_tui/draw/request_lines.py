@@ -8,7 +8,7 @@ from mlxcache_tui.core.units import UNKNOWN, human_count, human_duration, human_
 from mlxcache_tui.core.views import RequestRow
 from mlxcache_tui.draw.columns import Column, Layout, lay_out, place, recolour
 from mlxcache_tui.draw.signs import FOREIGN, INFERRED, REASON_SIGNS, REQUEST_SIGNS
-from mlxcache_tui.draw.spans import Line, Look, Span, fit_line, line_width
+from mlxcache_tui.draw.spans import Line, Look, Span
 
 _STATE_LONG = 18
 """Cells of the state column from which on it has room for the time left and the finish reason."""
@@ -20,18 +20,18 @@ def request_layout(width: int, digits: int = 3) -> Layout:
     """The columns that stand in `width` cells; `digits` of the largest number of a request."""
     columns = (
         Column("number", "#", max(3, digits), 0, "right"),
-        Column("policy", "policy", 10, 1, most=26),
-        Column("state", "state", 13, 2, most=_STATE_LONG),
-        Column("prompt", "prompt", 6, 8, "right"),
-        Column("cached", "cached", 6, 5, "right"),
-        Column("percent", "%", 5, 3, "right"),
+        Column("policy", "policy", 10, 4, most=24 if width >= _WIDE else 14),
+        Column("state", "state", 13, 1, most=_STATE_LONG),
+        Column("prompt", "prompt", 6, 7, "right"),
+        Column("cached", "cached", 6, 10, "right"),
+        Column("percent", "%", 5, 2, "right"),
         Column("wait", "wait", 6, 11, "right"),
-        Column("ttft", "TTFT", 6, 4, "right"),
+        Column("ttft", "TTFT", 6, 5, "right"),
         Column("prefill", "prefill", 7, 12, "right"),
-        Column("out", "out", 4, 10, "right"),
-        Column("tps", "tok/s", 5, 7, "right"),
-        Column("total", "total", 6, 9, "right"),
-        Column("why", "why", 14, 6),
+        Column("out", "out", 4, 9, "right"),
+        Column("tps", "tok/s", 5, 6, "right"),
+        Column("total", "total", 6, 8, "right"),
+        Column("why", "why", 18, 3, most=28),
     )
     return lay_out(columns, width, gap=2 if width >= _WIDE else 1)
 
@@ -55,7 +55,7 @@ def _cell(row: RequestRow, column: Column) -> Line:
         case "percent":
             return (Span(_percent(row), _percent_look(row)),)
         case "why":
-            return _why(row)
+            return _why(row, column.width)
         case name:
             return _figure(row, name)
 
@@ -102,33 +102,29 @@ def _state(row: RequestRow, width: int) -> Line:
     return (Span(text if cell_width(text) <= width else short, sign.look),)
 
 
-def _why(row: RequestRow) -> Line:
+def _why(row: RequestRow, width: int) -> Line:
     if row.phase == "failed":
         return (Span(row.why, "bad"),)
     sign = REASON_SIGNS[row.reason]
     if row.reason == "pending":
         return (Span(row.why),)
     mark = f"{sign.sign}{INFERRED} " if row.inferred else f"{sign.sign} "
-    return Span(mark, sign.look), Span(row.why or sign.word, "dim" if sign.look == "dim" else "plain")
+    text = row.why or sign.word
+    if cell_width(mark + text) > width:
+        # The sign says the same as the word: `● 112 tokens of #1`.
+        text = text.removeprefix(f"{sign.word}: ")
+    return Span(mark, sign.look), Span(text, "dim" if sign.look == "dim" else "plain")
 
 
 def short_duration(seconds: float | None) -> str:
-    """As `human_duration`, but minutes and hours in at most seven cells: `3:20`, `1:02:05`."""
+    """As `human_duration`, but never more than six cells: `3:20`, `1h02m`."""
     return human_duration(seconds) if seconds is None or seconds < 59.5 else clock(seconds)
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds as `0:03`, hours as `1:02:05`."""
+    """Minutes and seconds as `0:03`, hours as `1h02m`."""
     whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
-
-
-def centred(text: str, width: int, look: Look = "dim") -> Line:
-    """A line with a text in its middle, cut if it is too long."""
-    line = (Span(text, look),)
-    left = max(0, (width - line_width(line)) // 2)
-    return fit_line((Span(" " * left), *line) if left else line, width)
+    return f"{whole // 60}:{whole % 60:02}" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02}m"
 
 
 def digits_of(rows: Sequence[RequestRow]) -> int:

@@ -19,7 +19,7 @@ REQUEST_SIGNS: dict[RequestPhase, Sign] = {
     "queued": Sign("◌", "queued", "dim"),
     "prefill": Sign("▷", "prefill", "info"),
     "thinking": Sign("◇", "thinking", "accent"),
-    "answering": Sign("▶", "answering", "info"),
+    "answering": Sign("◆", "answering", "info"),
     "done": Sign("✓", "done", "plain"),
     "cut": Sign("╱", "cut", "warn"),
     "failed": Sign("✗", "failed", "bad"),

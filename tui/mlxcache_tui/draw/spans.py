@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from mlxcache_tui.core.text import cell_width, fit
+from mlxcache_tui.core.text import cell_width, fit, wrap_cells
 
 Look = Literal[
     "plain", "dim", "strong", "good", "warn", "bad", "info", "accent", "head", "gone", "mark", "bar", "rest", "match"
@@ -50,6 +50,15 @@ def fit_line(line: Line, width: int) -> Line:
         kept.append(span)
         left -= size
     return tuple(kept)
+
+
+def note_lines(text: str, width: int, height: int) -> list[Line]:
+    """`height` lines of `width` cells with a note in their middle, broken into lines if it is long."""
+    words = [line.strip() for line in wrap_cells(text, max(1, width - 2))][:height]
+    above = (height - len(words)) // 2
+    rows = [""] * above + [" " * ((width - cell_width(line)) // 2) + line for line in words]
+    rows += [""] * (height - len(rows))
+    return [fit_line((Span(row, "dim"),), width) for row in rows]
 
 
 def drop_cells(line: Line, cells: int) -> Line:

@@ -2,13 +2,15 @@
 
 from typing import NamedTuple
 
+from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.core.units import human_percent
 from mlxcache_tui.core.views import StatusView
 from mlxcache_tui.draw.signs import BUSY, SERVER_SIGNS
 from mlxcache_tui.draw.spans import Line, Span, fit_line, line_width
 
 _GAP = "  "
-_LEAST_TEXT = 12
+_MOST_TEXT = 40
+"""Cells for which other parts make way; a longer text takes what is left."""
 _PROGRAM = "mlxcache-tui"
 
 
@@ -21,22 +23,18 @@ class _Part(NamedTuple):
 
 def status_line(view: StatusView, width: int) -> Line:
     """The line in exactly `width` cells: what matters least is left out first, the phase stays to the last."""
-    left, right = _left(view), _right(view)
-    while len(left) + len(right) > 1 and _needed(left, right) > width:
+    left, right, text = _left(view), _right(view), _text(view)
+    # Why the server does not answer matters more than anything but the fact that it does not.
+    wanted = min(cell_width(text), _MOST_TEXT) + len(_GAP) if text else 0
+    while len(left) + len(right) > 1 and _needed(left, right) + wanted > width:
         worst = max((*left, *right), key=lambda part: part.drop)
         (left if worst in left else right).remove(worst)
-    line = _joined(left)
-    end = _joined(right)
-    room = width - line_width(line) - line_width(end) - (len(_GAP) if end else 0)
-    text = _text(view)
-    if text and room - len(_GAP) >= min(_LEAST_TEXT, len(text)):
-        line = (*line, Span(_GAP), *fit_line((Span(text),), min(room - len(_GAP), _cells(text))))
+    line, end = _joined(left), _joined(right)
+    room = width - line_width(line) - line_width(end) - len(_GAP) * (2 if end else 1)
+    if text and room > 0:
+        line = (*line, Span(_GAP), *fit_line((Span(text),), min(room, cell_width(text))))
     blank = max(0, width - line_width(line) - line_width(end))
     return fit_line((*line, Span(" " * blank), *end), width)
-
-
-def _cells(text: str) -> int:
-    return line_width((Span(text),))
 
 
 def _needed(left: list[_Part], right: list[_Part]) -> int:
@@ -61,11 +59,12 @@ def _left(view: StatusView) -> list[_Part]:
         parts.append(_Part(6, (Span(view.address, "dim"),)))
     if view.mlx_lm:
         parts.append(_Part(7, (Span(f"mlx-lm {view.mlx_lm}", "dim"),)))
-    parts.append(_Part(0, _phase(view)))
     if view.watch_only:
         parts.append(_Part(3, (Span("watching only", "accent"),)))
     elif view.phase == "ready" and view.observed in ("log", "client"):
         parts.append(_Part(8, (Span("not observed", "dim"),)))
+    # Last, since what is said of it comes behind it.
+    parts.append(_Part(0, _phase(view)))
     return parts
 
 

@@ -11,18 +11,26 @@ LOOKS: dict[Look, str] = {
     "plain": "",
     "dim": "color: $text-muted;",
     "strong": "text-style: bold;",
-    "good": "color: $text-success;",
+    "good": "color: $success;",
     "warn": "color: $text-warning;",
-    "bad": "color: $text-error; text-style: bold;",
-    "info": "color: $text-primary;",
+    "bad": "color: $error-lighten-2; text-style: bold;",
+    "info": "color: $primary-lighten-2;",
     "accent": "color: $text-accent;",
     "head": "color: $text-muted; text-style: bold;",
     "gone": "color: $text-muted; text-style: strike;",
-    "mark": "color: $text-accent; text-style: bold;",
-    "bar": "color: $text-primary;",
+    "mark": "color: $secondary-lighten-3; text-style: bold;",
+    "bar": "color: $primary-lighten-2;",
     "rest": "color: $text-disabled;",
     "match": "text-style: reverse bold;",
 }
+_ON_LIGHT: dict[Look, str] = {
+    "good": "color: $text-success;",
+    "bad": "color: $text-error;",
+    "info": "color: $text-primary;",
+    "mark": "color: $text-secondary;",
+    "bar": "color: $text-primary;",
+}
+"""On a light ground. Those above are no paler than they must be: with 16 colours pale ones would all be white."""
 CURSOR = "cursor"
 CURSOR_BLURRED = "cursor-blurred"
 _GROUNDS = {
@@ -41,4 +49,6 @@ def component_names() -> set[str]:
 def component_css(widget: str) -> str:
     """Default rules of these classes for a widget class and those made from it."""
     rules: list[tuple[str, str]] = [*LOOKS.items(), *_GROUNDS.items()]
-    return "\n".join(f"{widget} > .{PREFIX}{name} {{ {rule} }}" for name, rule in rules)
+    dark = [f"{widget} > .{PREFIX}{name} {{ {rule} }}" for name, rule in rules]
+    light = [f"{widget}:light > .{PREFIX}{name} {{ {rule} }}" for name, rule in _ON_LIGHT.items()]
+    return "\n".join(dark + light)

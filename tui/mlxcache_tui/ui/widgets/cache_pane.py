@@ -62,7 +62,8 @@ class CachePane(LineView):
         if self._view is None or not self.size:
             return
         self._top, self._entries = cache_lines(self._view, self._now_ns, self.columns, self.size.height)
-        self.virtual_size = Size(self.size.width, len(self._top) + len(self._entries))
+        # Never less than the pane, so that nothing is repainted as long as all lines fit.
+        self.virtual_size = Size(self.size.width, max(len(self._top) + len(self._entries), self.size.height))
 
     def render_line(self, y: int) -> Strip:
         """A line of the top, or an entry."""

@@ -7,14 +7,16 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.timer import Timer
 
 from mlxcache_tui.core.views import LogView
 from mlxcache_tui.draw.log_buffer import LogBuffer, LogFilter
 from mlxcache_tui.draw.log_lines import GUTTER, log_line, text_width
-from mlxcache_tui.draw.request_lines import centred
+from mlxcache_tui.draw.spans import note_lines
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 _SIDE_STEP = 8
+_REST_S = 1 / 3
 _NO_LINE = "no line passes the filter"
 
 
@@ -39,6 +41,8 @@ class LogLines(LineView):
         self.new = 0
         self._buffer = LogBuffer()
         self._view: LogView | None = None
+        self._resting: Timer | None = None
+        self._waiting: LogView | None = None
         self._at = -1
         self._left = 0
         self._needle = ""
@@ -50,7 +54,13 @@ class LogLines(LineView):
         return self._buffer.wanted
 
     def show(self, view: LogView) -> None:
-        """Take in the view: the work is that of the lines that are new and in sight."""
+        """Take in the view: the work is that of the lines that are new and in sight.
+
+        After lines that went by unread (more at once than are in sight) the next ones wait for a third of a second.
+        """
+        if self._resting is not None:
+            self._waiting = view
+            return
         old = self._view
         self._view = view
         if old is not None and (view.rows is old.rows or view.rows == old.rows):
@@ -58,24 +68,39 @@ class LogLines(LineView):
                 self.refresh()
             return
         change = self._buffer.update(view.rows, hold=not self.following)
-        count = len(self._buffer.lines)
-        self.virtual_size = Size(self.size.width, count)
+        if change.added > self.size.height > 0 and old is not None:
+            self._resting = self.set_timer(_REST_S, self._go_on)
         if self.following:
-            self._at = count - 1
-            top = self.scroll_offset.y
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-            if change.dropped or self.scroll_offset.y != top or not old:
-                self.refresh()
-            else:
-                # The line that had the cursor's sign before changes too.
-                self._refresh_from(change.first - 1)
+            self._follow(first=change.first, moved=bool(change.dropped) or not old)
             return
         if change.dropped:
             self._at = max(0, self._at - change.dropped)
-            self.scroll_to(y=max(0, self.scroll_offset.y - change.dropped), animate=False)
+            self._sync_size()
+            self.scroll_to(y=max(0, self.scroll_offset.y - change.dropped), animate=False, force=True)
             self.refresh()
+        elif self.scroll_offset.y >= self.max_scroll_y:
+            self._sync_size()  # else the wheel could not go on from here
         self.new += change.added
         self._refresh_from(change.first)
+
+    def _go_on(self) -> None:
+        self._resting = None
+        view, self._waiting = self._waiting, None
+        if view is not None:
+            self.show(view)
+            self.post_message(self.Moved())
+
+    def _follow(self, *, first: int, moved: bool) -> None:
+        """Show the end: the lines from `first` on are new, all are if they `moved`."""
+        self._at = len(self._buffer.lines) - 1
+        top = self.scroll_offset.y
+        self._sync_size()
+        self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+        if moved or self.scroll_offset.y != top:
+            self.refresh()
+        else:
+            # The line that had the cursor's sign before changes too.
+            self._refresh_from(first - 1)
 
     def highlight(self, request: int | None) -> None:
         """Mark the lines of one request."""
@@ -98,7 +123,7 @@ class LogLines(LineView):
         if found is None:
             return False
         if self._buffer.toggle_if_folded(found):
-            self._resized()
+            self._all_new()
             found = self._buffer.find(self._needle, found, 1) or found
         self._go(found, follow=False)
         return True
@@ -107,7 +132,7 @@ class LogLines(LineView):
         """Show other lines; the line of the cursor stays if it still passes."""
         line = self._buffer.lines[self._at] if 0 <= self._at < len(self._buffer.lines) else None
         self._buffer.filter(wanted)
-        self._resized()
+        self._all_new()
         count = len(self._buffer.lines)
         if self.following or line is None:
             self._go(count - 1, follow=True)
@@ -119,20 +144,28 @@ class LogLines(LineView):
 
     # --- moving -------------------------------------------------------------------------------------------------------
 
-    def _resized(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._buffer.lines))
+    def _sync_size(self) -> None:
+        """Tell the scroll bar how many lines there are.
+
+        This repaints everything, so it is left out while nothing moves: as long as all lines fit, and while held.
+        """
+        self.virtual_size = Size(self.size.width, max(len(self._buffer.lines), self.size.height))
+
+    def _all_new(self) -> None:
+        self._sync_size()
         self.refresh()
 
     def _go(self, index: int, *, follow: bool | None = None) -> None:
         """Put the cursor on a line and bring it into sight. `follow` None: follow if it is the last line."""
+        self._sync_size()
         last = len(self._buffer.lines) - 1
         index = max(0, min(index, last))
         before, self._at = self._at, index
         top, page = self.scroll_offset.y, max(1, self.size.height)
         if index < top:
-            self.scroll_to(y=index, animate=False, immediate=True)
+            self.scroll_to(y=index, animate=False, immediate=True, force=True)
         elif index >= top + page:
-            self.scroll_to(y=index - page + 1, animate=False, immediate=True)
+            self.scroll_to(y=index - page + 1, animate=False, immediate=True, force=True)
         for line in (before, index):
             if line >= 0:
                 self.refresh_line(line)
@@ -147,6 +180,7 @@ class LogLines(LineView):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow while the end is in sight, hold when the reader scrolls away from it."""
         super().watch_scroll_y(old_value, new_value)
+        self._sync_size()
         at_end = round(new_value) >= self.max_scroll_y
         if at_end != self.following and round(old_value) != round(new_value):
             if at_end:
@@ -155,9 +189,9 @@ class LogLines(LineView):
 
     def on_resize(self) -> None:
         """Keep the end in sight."""
+        self._all_new()
         if self.following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        self.refresh()
+            self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
     def on_focus(self) -> None:
         """Show the line that enter acts on."""
@@ -206,7 +240,7 @@ class LogLines(LineView):
         """Fold or unfold the traceback at the cursor."""
         head = self._buffer.toggle(self._at)
         if head is not None:
-            self._resized()
+            self._all_new()
             self._go(head)
 
     # --- drawing ------------------------------------------------------------------------------------------------------
@@ -232,8 +266,9 @@ class LogLines(LineView):
                 here=index == self._at and self.has_focus,
             )
             return self.strip(line)
-        if not self._buffer.lines and self._view is not None and y == max(0, (self.size.height - 1) // 2):
-            return self.strip(centred(_NO_LINE if self._view.rows else self._view.source, width))
+        if not self._buffer.lines and self._view is not None:
+            note = _NO_LINE if self._view.rows else self._view.source
+            return self.strip(note_lines(note, width, self.size.height)[y])
         return Strip.blank(width, self.rich_style)
 
     class Moved(Message):

@@ -133,8 +133,8 @@ class LogPane(Vertical):
 
 
 def _roughly(count: int) -> str:
-    """A count in steps, so that a busy log does not repaint the border all the time."""
+    """A count in steps of 1, 2, 5, so that a busy log does not repaint the border all the time."""
     if count < 10:
         return str(count)
-    step = 10 if count < 100 else 100 if count < 1000 else 1000
-    return f"{count // step * step}+"
+    power = int(10 ** (len(str(count)) - 1))
+    return f"{max(step for step in (1, 2, 5) if step * power <= count) * power}+"

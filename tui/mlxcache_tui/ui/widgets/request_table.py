@@ -8,15 +8,17 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
+from textual.timer import Timer
 
 from mlxcache_tui.core.views import RequestRow
 from mlxcache_tui.draw.columns import Layout, head_line
-from mlxcache_tui.draw.request_lines import centred, digits_of, request_layout, request_line
-from mlxcache_tui.draw.spans import Line, Span, fit_line
+from mlxcache_tui.draw.request_lines import digits_of, request_layout, request_line
+from mlxcache_tui.draw.spans import Line, Span, fit_line, note_lines
 from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 _EMPTY = "no request yet: write one below and press ^s"
+_REST_S = 1 / 3
 _HERE = Span("▸", "strong")
 _ELSEWHERE = Span(" ")
 
@@ -41,6 +43,8 @@ class RequestTable(LineView):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._rows: tuple[RequestRow, ...] = ()
+        self._resting: Timer | None = None
+        self._waiting: tuple[RequestRow, ...] | None = None
         self._at = -1
         """Index of the row under the cursor, -1 while there is none."""
 
@@ -50,18 +54,32 @@ class RequestTable(LineView):
         return self._rows
 
     def show(self, rows: tuple[RequestRow, ...]) -> None:
-        """Draw the rows; of rows that changed only the cells that did are repainted."""
+        """Draw the rows; of rows that changed only the cells that did are repainted.
+
+        Figures that run (tokens so far, their rate) are drawn three times a second at the most; what else changes (a
+        new row, a phase) is drawn at once.
+        """
+        if self._resting is not None and not _urgent(self._rows, rows):
+            self._waiting = rows
+            return
+        self._waiting = None
         if rows == self._rows:
             return
         old, self._rows = self._rows, rows
+        if self._resting is None and len(rows) == len(old):
+            self._resting = self.set_timer(_REST_S, self._go_on)
         following = self._at == len(old) - 1
-        if len(rows) != len(old):
-            self.virtual_size = Size(self.size.width, len(rows) + 1)
+        self._sync_size()
         if not old or digits_of(old) != digits_of(rows) or not rows or rows[0].key != old[0].key:
             self.refresh()
         else:
             self._refresh_rows(old)
         self._place_cursor(following=following)
+
+    def _go_on(self) -> None:
+        self._resting = None
+        if self._waiting is not None:
+            self.show(self._waiting)
 
     # --- the cursor ---------------------------------------------------------------------------------------------------
 
@@ -97,9 +115,13 @@ class RequestTable(LineView):
     def _scroll_to_cursor(self) -> None:
         top, page = self.scroll_offset.y, self._page
         if self._at < top:
-            self.scroll_to(y=self._at, animate=False)
+            self.scroll_to(y=self._at, animate=False, force=True)
         elif self._at >= top + page:
-            self.scroll_to(y=self._at - page + 1, animate=False)
+            self.scroll_to(y=self._at - page + 1, animate=False, force=True)
+
+    def _sync_size(self) -> None:
+        """Tell the scroll bar how many rows there are. As long as all fit, nothing changes, so nothing is repainted."""
+        self.virtual_size = Size(self.size.width, max(len(self._rows) + 1, self.size.height))
 
     @property
     def _page(self) -> int:
@@ -107,7 +129,7 @@ class RequestTable(LineView):
 
     def on_resize(self) -> None:
         """Keep the cursor in sight, and the last row at the bottom while it is under the cursor."""
-        self.virtual_size = Size(self.size.width, len(self._rows) + 1)
+        self._sync_size()
         if self._at >= 0:
             self._scroll_to_cursor()
 
@@ -160,8 +182,8 @@ class RequestTable(LineView):
         if index < len(self._rows):
             ground = "" if index != self._at else CURSOR if self.has_focus else CURSOR_BLURRED
             return self.strip(self._line(self._rows[index], here=index == self._at), ground)
-        if not self._rows and y == max(1, self.size.height // 2):
-            return self.strip(centred(_EMPTY, width))
+        if not self._rows:
+            return self.strip(note_lines(_EMPTY, width, self.size.height - 1)[y - 1])
         return Strip.blank(width, self.rich_style)
 
     @property
@@ -204,3 +226,10 @@ class RequestTable(LineView):
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
+
+
+def _urgent(old: tuple[RequestRow, ...], new: tuple[RequestRow, ...]) -> bool:
+    """Whether more changed than figures that run."""
+    if len(old) != len(new):
+        return True
+    return any(a is not b and (a.phase != b.phase or a.why != b.why) for a, b in zip(old, new, strict=True))
