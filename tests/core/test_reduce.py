@@ -33,14 +33,59 @@ def test_the_observer_of_the_same_process_is_no_restart() -> None:
     assert not story.state.memory.marks
 
 
-def test_an_exit_tells_the_last_line_and_ends_foreign_requests() -> None:
+def test_an_exit_tells_its_cause_and_ends_foreign_requests() -> None:
     story = Story()
     story.server()
     story.compose("o1", origin="observer", purpose="foreign")
-    story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, signal="SIGKILL", tail=("last words",)))
+    tail = ("Traceback (most recent call last):", "ValueError: last words", "a line behind it")
+    story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, code=1, tail=tail))
     assert story.state.server.phase == "exited"
-    assert story.state.server.text == "the server ended with signal SIGKILL: last words"
+    assert story.state.server.text == "the server ended with exit code 1: ValueError: last words"
     assert story.state.requests["o1"].outcome == "cut"
+
+
+def test_a_kill_from_outside_is_not_explained_by_the_log() -> None:
+    story = Story()
+    story.server()
+    story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, signal="SIGKILL", tail=("GET /health",)))
+    assert "ended from outside (SIGKILL" in story.state.server.text
+    assert "health" not in story.state.server.text
+
+
+def test_a_watched_server_that_is_gone_leaves_no_foreign_request_open() -> None:
+    story = Story()
+    story.server()
+    story.compose("o1", origin="observer", purpose="foreign")
+    story.tell(ev.ServerPhaseChanged(at_ns=story.tick(), origin="process", phase="unreachable", text="gone"))
+    assert story.state.requests["o1"].outcome == "cut"
+
+
+def test_another_process_behind_a_watched_address_is_seen_by_its_memory() -> None:
+    story = Story()
+    story.tell(ev.ServerTargeted(at_ns=story.tick(), origin="program", url="http://h:1", mode="attached"))
+    story.tell(ev.ServerPhaseChanged(at_ns=story.tick(), origin="process", phase="ready"))
+    for pid, size in ((10, 5), (10, None), (11, 6)):
+        story.tell(ev.MemorySampled(at_ns=story.tick(), origin="memory", pid=pid, source="pss", bytes=size))
+    assert (story.state.server.pid, story.state.server.epoch) == (11, 2)
+    assert [mark.kind for mark in story.state.memory.marks] == ["restart"]
+    assert story.state.server.phase == "ready"
+
+
+def test_a_launch_tells_the_limits_before_the_observer_does() -> None:
+    story = Story()
+    flags = {"prompt_cache_size": 2}
+    story.tell(ev.ServerLaunched(at_ns=story.tick(), origin="process", pid=1, port=1, command=(), flags=flags))
+    assert story.state.cache.max_count == 2
+    story.tell(ev.ServerLaunched(at_ns=story.tick(), origin="process", pid=2, port=1, command=()))
+    assert story.state.cache.max_count is None
+
+
+def test_a_model_that_is_fetched_whole_is_loaded_next() -> None:
+    story = Story()
+    story.tell(ev.ServerLaunched(at_ns=story.tick(), origin="process", pid=1, port=1, command=()))
+    for percent in (50.0, 100.0):
+        story.tell(ev.ModelFetchProgressed(at_ns=story.tick(), origin="log", text="a file", percent=percent))
+    assert (story.state.server.phase, story.state.server.fetch_percent) == ("loading", None)
 
 
 def test_a_stop_that_was_asked_for_is_no_failure() -> None:

@@ -5,9 +5,10 @@ from typing import Literal
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core import reduce_cache, reduce_requests
-from mlxcache_tui.core.text import short_model
+from mlxcache_tui.core.last_words import cause_of, explain
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
 from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import MemoryMark, NoticeView
 
 Part = Literal["server", "requests", "cache", "memory", "log", "notices"]
@@ -63,6 +64,8 @@ def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
             own_line(state, key, text)
             return frozenset({"log"})
         case ev.MemorySampled(bytes=now, peak=peak):
+            if state.server.mode == "attached" and now is not None and event.pid != state.server.pid:
+                _new_process(state, event.pid, event.at_ns)
             state.memory.samples.append(event)
             known = [figure for figure in (now, peak, state.memory.peak) if figure is not None]
             state.memory.peak = max(known) if known else None
@@ -126,15 +129,17 @@ def _apply_server(state: SessionState, event: _Server) -> frozenset[Part]:
             _target(state, event)
         case ev.ServerLaunched():
             _new_process(state, event.pid, event.at_ns)
+            server.phase, server.text = "starting", ""
             server.port, server.command, server.flags, server.blas = event.port, event.command, event.flags, event.blas
+            reduce_cache.take_limits(state, event.flags)
         case ev.ServerPhaseChanged(phase=phase, text=text):
             server.phase, server.text = phase, text
             if phase != "fetching":
                 server.fetch_percent = None
-        case ev.ModelFetchProgressed(percent=percent, text=text):
-            server.fetch_percent = percent
-            if server.phase in ("starting", "loading", "fetching"):
-                server.phase, server.text = "fetching", text
+            if phase == "unreachable":
+                _cut_foreign(state, "the server is gone")
+        case ev.ModelFetchProgressed():
+            _fetching(state, event)
         case ev.ServerIdentified():
             _identify(state, event)
         case ev.ObserverConnected():
@@ -150,7 +155,7 @@ def _apply_server(state: SessionState, event: _Server) -> frozenset[Part]:
             server.text = ""
         case ev.ModelLoadFailed(model=model, error=error):
             server.loading_since = None
-            server.text = f"{model} did not load: {error}"
+            server.text = f"{model} did not load: {explain(error)}"
         case ev.WorkerDied(error=error):
             server.phase, server.text = "worker_dead", f"the generation thread died: {error}; restart the server"
         case ev.ServerExited():
@@ -167,6 +172,17 @@ def _target(state: SessionState, event: ev.ServerTargeted) -> None:
     server.log_path = event.log_path
 
 
+def _fetching(state: SessionState, event: ev.ModelFetchProgressed) -> None:
+    server = state.server
+    server.fetch_percent = event.percent
+    if server.phase not in ("starting", "loading", "fetching"):
+        return
+    if event.origin == "log" and event.percent == 100:
+        server.phase, server.text, server.fetch_percent = "loading", "loading the model", None
+    else:
+        server.phase, server.text = "fetching", event.text
+
+
 def _identify(state: SessionState, event: ev.ServerIdentified) -> None:
     server = state.server
     server.mlx_lm = event.mlx_lm or server.mlx_lm
@@ -180,6 +196,7 @@ def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> Non
     server = state.server
     if server.pid != event.pid:
         _new_process(state, event.pid, event.started_ns or event.at_ns)
+        server.phase, server.text = "starting", ""
     server.observed, server.hooks_missing = True, event.missing
     server.mlx_lm = event.mlx_lm or server.mlx_lm
     server.mlx = event.mlx or server.mlx
@@ -198,12 +215,13 @@ def _new_process(state: SessionState, pid: int, at_ns: int) -> None:
         mark(state, "↻ the server is another process now: its cache starts empty")
     server.pid, server.epoch = pid, server.epoch + 1
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
-    server.observed, server.phase, server.text = False, "starting", ""
+    server.observed = False
+    _cut_foreign(state, "the server ended")
     state.cache.stored.clear()
     state.cache.evicted.clear()
     state.cache.swallowed.clear()
     state.cache.records.clear()
-    state.cache.counted = None
+    state.cache.counted = state.cache.max_count = state.cache.max_bytes = None
     state.cache.known = "unknown"
     state.memory.mlx = None
 
@@ -212,15 +230,29 @@ def _exited(state: SessionState, event: ev.ServerExited) -> None:
     server = state.server
     if server.pid not in (None, event.pid):
         return
-    how = f"signal {event.signal}" if event.signal else f"exit code {event.code}"
-    last = f": {event.tail[-1]}" if event.tail and not event.asked else ""
-    server.phase, server.text = "exited", ("stopped" if event.asked else f"the server ended with {how}{last}")
+    server.phase, server.text = "exited", _how_it_ended(event)
     server.exit_tail, server.observed = event.tail, False
     state.cache.stored.clear()
     state.cache.known = "unknown"
+    _cut_foreign(state, "the server ended")
+
+
+def _how_it_ended(event: ev.ServerExited) -> str:
+    if event.asked:
+        return "stopped"
+    if event.signal in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"):
+        memory = ", or by the system for want of memory" if event.signal == "SIGKILL" else ""
+        return f"the server was ended from outside ({event.signal}{memory}): restart it"
+    how = f"crashed with {event.signal}" if event.signal else f"ended with exit code {event.code}"
+    cause = cause_of(event.tail)
+    return f"the server {how}" + (f": {cause}" if cause else "")
+
+
+def _cut_foreign(state: SessionState, why: str) -> None:
+    """Nobody will tell how the open requests of other clients end."""
     for request in state.requests.values():
         if request.outcome is None and not request.ours:
-            request.outcome, request.error = "cut", "the server ended"
+            request.outcome, request.error = "cut", why
             state.dirty.add(request.key)
 
 
