@@ -6,6 +6,7 @@ drains the inbox at most every 100 ms, folds, and tells the listeners which part
 """
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import threading
@@ -50,7 +51,8 @@ class Engine:
         self._waiters: set[asyncio.Event] = set()
         self._session = secrets.token_hex(3)
         self._numbers = itertools.count(1)
-        self._wake_lock = threading.Lock()
+        self._emit_lock = threading.RLock()
+        # Reentrant: a recorder that fails says so by an event.
         self._wake_planned = False
         self._last_drain = 0.0
         self._consumer: asyncio.AbstractEventLoop | None = None
@@ -76,7 +78,11 @@ class Engine:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self._worker.stop)
+        stopping = asyncio.ensure_future(asyncio.to_thread(self._worker.stop))
+        while not stopping.done():
+            # A second ctrl+c or signal changes nothing: the server is being stopped, which takes 2 s at most.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(stopping)
         self._drain()
         if self._recorder:
             self._recorder.close()
@@ -91,10 +97,11 @@ class Engine:
 
     def emit(self, event: AnyEvent) -> None:
         """Take in a fact, from any thread."""
-        if self._recorder:
-            self._recorder.append(event)
-        self._inbox.append(event)
-        with self._wake_lock:
+        with self._emit_lock:
+            # One order for the file and the fold, whichever threads tell at once: a replay gives the same state.
+            if self._recorder:
+                self._recorder.append(event)
+            self._inbox.append(event)
             if self._wake_planned or self._consumer is None or self._consumer.is_closed():
                 return
             self._wake_planned = True
@@ -159,7 +166,7 @@ class Engine:
             self._drain()
 
     def _drain(self) -> None:
-        with self._wake_lock:
+        with self._emit_lock:
             self._wake_planned = False
         if self._consumer is not None:
             self._last_drain = self._consumer.time()

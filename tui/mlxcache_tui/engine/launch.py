@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,16 +11,17 @@ from typing import Any
 
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.events import AnyEvent, ModelFetchProgressed
-from mlxcache_tui.core.units import human_bytes, parse_size, server_size
+from mlxcache_tui.core.flags import ServerHelp, check_flags
+from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.models.blas import fast_blas
 from mlxcache_tui.models.fetch import DemoModelError, DemoProgress, ensure_demo_model
 from mlxcache_tui.sources import ports
 from mlxcache_tui.sources.child import Child, server_python
-from mlxcache_tui.store.paths import server_log_path, socket_path
+from mlxcache_tui.store.paths import PathsError, server_log_path, socket_path
 
 DEMO = "demo:"
 """Prefix of a model name that stands for an embedded model (`demo:tiny`)."""
-SIZE_FLAGS = ("prompt_cache_bytes",)
+WEIGHTS = ("*.safetensors", "*.npz", "*.gguf")
 
 
 class LaunchError(Exception):
@@ -31,7 +33,9 @@ class Launched:
     """A server process that was just started."""
 
     child: Child
+    model: str
     url: str
+    host: str
     port: int
     command: tuple[str, ...]
     flags: dict[str, Any]
@@ -40,11 +44,15 @@ class Launched:
     blas: str | None
 
 
-async def resolve_model(spec: ServerSpec, emit: Callable[[AnyEvent], None], clock: Callable[[], int]) -> str:
+async def resolve_model(
+    spec: ServerSpec, emit: Callable[[AnyEvent], None], clock: Callable[[], int], give_up: threading.Event
+) -> str:
     """The model as the server is told it: a folder for `demo:KIND` (made or fetched once), else the name as it is.
 
+    Setting `give_up` ends the making or fetching.
+
     Raises:
-        LaunchError: the demo model cannot be had, or the name is a folder that does not exist.
+        LaunchError: the demo model cannot be had, or the name is a folder that is not there or has no model in it.
     """
     if not spec.model.startswith(DEMO):
         return _named_model(spec.model)
@@ -60,7 +68,7 @@ async def resolve_model(spec: ServerSpec, emit: Callable[[AnyEvent], None], cloc
     try:
         kind: Any = spec.model.removeprefix(DEMO)
         folder = await asyncio.to_thread(
-            ensure_demo_model, kind, python=Path(server_python(spec.python)), report=report
+            ensure_demo_model, kind, python=Path(server_python(spec.python)), report=report, cancel=give_up
         )
     except DemoModelError as error:
         raise LaunchError(str(error)) from error
@@ -71,8 +79,12 @@ def _named_model(name: str) -> str:
     folder = Path(name).expanduser()
     if not name.startswith(("/", "./", "../", "~")):
         return name
+    if not folder.is_dir():
+        raise LaunchError(f"no model folder at {folder}: check the path, or give a name on Hugging Face")
     if not (folder / "config.json").is_file():
-        raise LaunchError(f"no model folder at {folder}: it needs a config.json and weights")
+        raise LaunchError(f"{folder} is no model folder: it has no config.json")
+    if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
+        raise LaunchError(f"{folder} is no model folder: it has no weights (.safetensors)")
     return str(folder)
 
 
@@ -80,17 +92,26 @@ async def launch(spec: ServerSpec, model: str) -> Launched:
     """Start `mlx_lm.server` through the observer.
 
     Raises:
-        LaunchError: the port is taken, a size cannot be read, or the program cannot be run.
+        LaunchError: the port is taken, a flag cannot be read, or the program cannot be run.
     """
-    port = spec.port or ports.free_port(spec.host)
+    flags = _checked(spec.flags)
+    try:
+        port = spec.port or ports.free_port(spec.host)
+    except OSError as error:
+        raise LaunchError(
+            f"{spec.host} is not an address of this machine: {(error.strerror or str(error)).lower()}"
+        ) from error
     if (holder := await asyncio.to_thread(ports.holder, port)) is not None:
         who = f"{holder.name} (pid {holder.pid})" if holder.pid else "another process"
         raise LaunchError(f"port {port} is taken by {who}: attach with --url http://{spec.host}:{port} or use --port")
     python = server_python(spec.python)
     blas = await asyncio.to_thread(fast_blas, Path(python))
-    socket, log_path = socket_path(port), server_log_path(port)
+    try:
+        socket, log_path = socket_path(port), server_log_path(port)
+        socket.unlink(missing_ok=True)  # nobody holds the port, so this is left from a server that was killed
+    except PathsError as error:
+        raise LaunchError(f"no server is started: {error}") from error
     observer = str(files("mlxcache_tui.observer") / "observe.py")
-    flags = {name: _flag_value(name, value) for name, value in spec.flags.items()}
     command = [python, observer, "--socket", str(socket), "--log-path", str(log_path)]
     command += [] if spec.keep else ["--leash"]
     command += ["--", "--model", model, "--host", spec.host, "--port", str(port), *flag_arguments(flags)]
@@ -98,17 +119,27 @@ async def launch(spec: ServerSpec, model: str) -> Launched:
         child = Child(command, log_path=log_path, env=blas.env, leash=not spec.keep)
     except OSError as error:
         raise LaunchError(f"the server cannot be started with {shlex.quote(python)}: {error.strerror}") from error
-    url = f"http://{spec.host}:{port}"
-    return Launched(child, url, port, tuple(command), flags, log_path, socket, blas.source)
+    url = f"http://[{spec.host}]:{port}" if ":" in spec.host else f"http://{spec.host}:{port}"
+    return Launched(
+        child=child,
+        model=spec.model,
+        url=url,
+        host=spec.host,
+        port=port,
+        command=tuple(command),
+        flags=flags,
+        log_path=log_path,
+        socket=socket,
+        blas=blas.source,
+    )
 
 
-def _flag_value(name: str, value: Any) -> Any:
-    if name not in SIZE_FLAGS or isinstance(value, int):
-        return value
-    try:
-        return int(server_size(parse_size(str(value))))
-    except ValueError as error:
-        raise LaunchError(f"--{name.replace('_', '-')}: {error}") from error
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The flags with sizes translated and counts as numbers; the server's own `--help` is not asked (seconds)."""
+    flags, errors = check_flags(given, ServerHelp())
+    if errors:
+        raise LaunchError("; ".join(errors.values()))
+    return {name: int(value) if str(value).isdecimal() else value for name, value in flags.items()}
 
 
 def flag_arguments(flags: dict[str, Any]) -> list[str]:

@@ -1,63 +1,154 @@
 """The server that is watched: started, made ready, watched, restarted, stopped; or attached to and let alone."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+import msgspec
 
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.address import Address, parse_address
 from mlxcache_tui.core.commands import AttachServer, Draft, ServerSpec
-from mlxcache_tui.engine.launch import LaunchError, launch, resolve_model
+from mlxcache_tui.core.last_words import cause_of
+from mlxcache_tui.engine.launch import Launched, LaunchError, launch, resolve_model
+from mlxcache_tui.engine.vitals import ASK_S, Vitals
 from mlxcache_tui.sources import memory, ports
-from mlxcache_tui.sources.child import STOP_PATIENCE_S, Child, exit_of
+from mlxcache_tui.sources.child import Child, exit_of, is_held, model_of
 from mlxcache_tui.sources.health import probe
 from mlxcache_tui.sources.logtail import tail
 from mlxcache_tui.sources.observer_link import follow
-from mlxcache_tui.store.paths import socket_path
+from mlxcache_tui.store.paths import PathsError, socket_path
 
 Emit = Callable[[ev.AnyEvent], None]
 Spawn = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 Send = Callable[[Draft], "asyncio.Task[None] | None"]
 
-HEALTH_S = 2.0
 POLL_S = 0.1
+STOP_PATIENCE_S = 2.0
+"""Seconds that a server gets to end by itself; it saves nothing, and SIGTERM ends it at once."""
+LOOK_S = 2.0
+LOOK_READY_S = 5.0
+"""Seconds between two looks at /health, each a line in the server's log; rarer once all is well."""
+OTHERS_SOCKET_S = 0.5
 WARM_UP = Draft(user="Hi", max_tokens=1, stream=True, purpose="readiness", warmup=True)
 """The first request of a process compiles kernels (seconds): it belongs to getting ready, not to the first question."""
 
 
 class Lifecycle:
-    """One server at a time. Lives on the engine's thread; `heed` shows it every event on its way out."""
+    """One server at a time. Lives on the engine's thread; `heed` shows it every event on its way out.
+
+    Commands are carried out one after the other; a newer one makes an older one give up what takes long.
+    """
 
     def __init__(
         self, emit: Emit, clock: Callable[[], int], *, spawn: Spawn, send: Send, target: Callable[[str | None], None]
     ) -> None:
         self._emit, self._clock, self._spawn, self._send, self._target = emit, clock, spawn, send, target
+        self._vitals = Vitals(emit, clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self._child: Child | None = None
+        self._turn = asyncio.Lock()
+        self._newest = 0
+        self._give_up = threading.Event()
+        self._ours: Launched | None = None
         self._spec: ServerSpec | None = None
-        self._pid: int | None = None
         self._log_path: str | None = None
-        self._phase: ev.ServerPhase = "none"
-        self._ready = asyncio.Event()
-        self._loaded = asyncio.Event()
-        self._dead = self._observed = False
+        self._models: tuple[str, ...] | None = None
+        self._look_now = asyncio.Event()
         self.watch_only = False
 
     # --- commands ---
 
     async def start(self, spec: ServerSpec) -> None:
         """Start a server of ours; one that we started before is stopped first."""
-        await self.stop()
+        async with self._command() as is_newest:
+            await self._leave()
+            await self._start(spec, is_newest)
+
+    async def restart(self, flags: dict[str, Any]) -> None:
+        """Stop our server and start it again on its port with some flags changed (None takes one away)."""
+        async with self._command() as is_newest:
+            spec = self._spec
+            if spec is None:
+                self._warn("this server was not started here: it is not restarted")
+                return
+            merged = {name: value for name, value in {**spec.flags, **flags}.items() if value is not None}
+            await self._leave()
+            await self._start(msgspec.structs.replace(spec, flags=merged), is_newest)
+
+    async def stop(self) -> None:
+        """Stop our server. One that was not started here is let alone, and goes on being watched."""
+        async with self._command():
+            if self._spec is None:
+                self._warn("this server was not started here: it is not stopped")
+            else:
+                await self._leave()
+
+    async def attach(self, command: AttachServer) -> None:
+        """Watch a server that runs already."""
+        async with self._command():
+            await self._leave()
+            self._spec, self.watch_only = None, command.watch_only
+            self._vitals.begin(ours=False)
+            try:
+                address = parse_address(command.url)
+            except ValueError as error:
+                self._vitals.say("unreachable", str(error))
+                return
+            self._attach(address, command)
+
+    async def close(self) -> None:
+        """The program ends: so does our server, unless it is to be kept."""
+        async with self._command():
+            await self._leave(keep=self._spec is not None and self._spec.keep)
+
+    def heed(self, event: ev.AnyEvent) -> None:
+        """Look at an event that was just told: a model loaded, a request answered, the worker dead."""
+        self._vitals.heed(event)
+        match event:
+            case ev.ObserverConnected(log_path=str(path)) if self._log_path is None:
+                self._follow_log(path)
+            case ev.ObserverLost():
+                self._look_now.set()
+
+    def model_for(self, draft: Draft) -> Draft:
+        """`default_model` is mlx_lm's own word: another kind of server gets the first model that it lists."""
+        if draft.model != "default_model" or not self._models:
+            return draft
+        return msgspec.structs.replace(draft, model=self._models[0])
+
+    @asynccontextmanager
+    async def _command(self) -> AsyncIterator[Callable[[], bool]]:
+        """The turn of one command, with what tells whether it is still the newest."""
+        self._newest += 1
+        mine = self._newest
+        self._give_up.set()
+        async with self._turn:
+            self._give_up = threading.Event()
+            if mine != self._newest:
+                self._give_up.set()
+            yield lambda: mine == self._newest
+
+    # --- ours ---
+
+    async def _start(self, spec: ServerSpec, is_newest: Callable[[], bool]) -> None:
         self._spec, self.watch_only = spec, False
-        self._set_phase("starting", f"starting {spec.model}")
+        self._vitals.begin(ours=True)
+        self._vitals.say("starting", f"starting {spec.model}")
         try:
-            model = await resolve_model(spec, self._emit, self._clock)
+            model = await resolve_model(spec, self._emit, self._clock, self._give_up)
+            if not is_newest():
+                return
             launched = await launch(spec, model)
         except LaunchError as error:
-            self._set_phase("exited", str(error))
+            if is_newest():
+                self._vitals.say("exited", str(error))
             return
-        self._child, self._pid = launched.child, launched.child.pid
+        self._ours = launched
+        # The same port again at a restart: clients elsewhere know it.
+        self._spec = msgspec.structs.replace(spec, port=launched.port)
         self._log_path = str(launched.log_path)
         now = self._clock()
         self._emit(
@@ -84,144 +175,54 @@ class Lifecycle:
         self._target(launched.url)
         self._watch("log", tail(launched.log_path, self._emit, self._clock, from_start=True))
         self._watch("memory", memory.sample(launched.child.pid, self._emit, self._clock))
-        self._watch("observer", self._follow_own(launched.socket, launched.child))
-        self._watch("server", self._watch_exit(launched.child))
-        self._watch("readiness", self._get_ready(launched.url, launched.child))
+        self._watch("observer", follow(launched.socket, self._emit, self._clock, retry_s=POLL_S))
+        self._watch("server", self._watch_exit(launched))
+        self._watch("readiness", self._get_ready(launched))
 
-    async def restart(self, flags: dict[str, Any]) -> None:
-        """Stop our server and start it again with some flags changed (None takes one away)."""
-        if self._spec is None:
-            self._warn("this server was not started here: it is not restarted")
-            return
-        merged = {name: value for name, value in {**self._spec.flags, **flags}.items() if value is not None}
-        await self.start(
-            ServerSpec(
-                model=self._spec.model,
-                host=self._spec.host,
-                port=self._spec.port,
-                flags=merged,
-                python=self._spec.python,
-                keep=self._spec.keep,
-            )
-        )
-
-    async def attach(self, command: AttachServer) -> None:
-        """Watch a server that runs already."""
-        await self.stop()
-        self._spec, self.watch_only = None, command.watch_only
-        url = command.url.rstrip("/").removesuffix("/v1")
-        url = url if "://" in url else f"http://{url}"
-        self._emit(
-            ev.ServerTargeted(
-                at_ns=self._clock(),
-                origin="program",
-                url=url,
-                mode="attached",
-                log_path=command.log_path,
-                watch_only=command.watch_only,
-            )
-        )
-        self._target(url)
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-        if command.log_path:
-            self._follow_log(command.log_path)
-        if local:
-            self._watch("observer", self._follow_other(socket_path(port)))
-            self._watch("memory", self._sample_other(port))
-        await self._look(url, models=True)
-        self._watch("health", self._watch_health(url))
-
-    async def stop(self) -> None:
-        """Stop watching, and the server if it is ours and not to be kept."""
-        child, self._child = self._child, None
-        if child is not None and not (self._spec and self._spec.keep):
-            await self._end(child)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
-        self._target(None)
-        self._ready.clear()
-        self._loaded.clear()
-        self._dead = self._observed = False
-        self._pid = self._log_path = None
-
-    async def close(self) -> None:
-        """The program ends."""
-        await self.stop()
-
-    # --- what the events tell ---
-
-    def heed(self, event: ev.AnyEvent) -> None:
-        """Look at an event on its way out: a model loaded, a request answered, the worker dead."""
-        match event:
-            case ev.ObserverConnected(pid=pid, log_path=log_path):
-                self._pid, self._observed = pid, True
-                if log_path and self._log_path is None:
-                    self._follow_log(log_path)
-            case ev.ObserverLost():
-                self._observed = False
-            case ev.ModelLoadStarted():
-                self._phase = "loading"
-            case ev.ModelLoaded():
-                self._loaded.set()
-                if self._child is None or self._ready.is_set():
-                    self._set_ready("")
-            case ev.ModelLoadFailed():
-                self._dead = True
-            case ev.WorkerDied():
-                self._dead, self._phase = True, "worker_dead"
-            case ev.RequestEnded(outcome="done") if event.origin == "client":
-                self._dead = False
-                if self._phase != "ready" or not self._ready.is_set():
-                    self._set_ready("")
-
-    # --- ours ---
-
-    async def _get_ready(self, url: str, child: Child) -> None:
-        """Wait until the model is loaded and the port answers, then send the one-token warm-up."""
-        while child.poll() is None and not self._dead:
-            health = await probe(url, models=False)
-            if health.worker_dead:
-                break
-            if health.reachable and (self._loaded.is_set() or not socket_path(urlsplit(url).port or 0).exists()):
-                break
+    async def _get_ready(self, launched: Launched) -> None:
+        """Wait until the port is open, warm up with one token, then watch."""
+        vitals, child = self._vitals, launched.child
+        # A bare connection leaves no line in the log, unlike a question for /health.
+        while not await _accepts(launched.host, launched.port) or (vitals.observed and vitals.loading):
+            if child.poll() is not None:
+                return
             await asyncio.sleep(POLL_S)
-        if child.poll() is None and not self._dead:
-            task = self._send(WARM_UP)
-            if task is not None:
-                await asyncio.wait([task])
-        if child.poll() is None and not self._ready.is_set():
-            lines = [line for line in child.last_lines(40) if "Error" in line or "error" in line]
-            self._set_phase("worker_dead", lines[-1] if lines else "the model did not load: see the log")
-        await self._watch_health(url)
-
-    async def _follow_own(self, path: Path, child: Child) -> None:
-        await follow(path, self._emit, self._clock, wait=lambda: child.poll() is None)
-
-    async def _watch_exit(self, child: Child) -> None:
-        while (status := child.poll()) is None:  # noqa: ASYNC110 - a process has no event to wait for
+        if vitals.phase == "starting":
+            vitals.say("loading", f"loading {launched.model}")
+        warm_up = self._send(WARM_UP)
+        while warm_up is not None and not warm_up.done() and not vitals.dead:  # noqa: ASYNC110 - three things end it
             await asyncio.sleep(POLL_S)
-        self._say_exited(child, status)
+        if warm_up is not None:
+            warm_up.cancel()
+        if not vitals.ready and not vitals.dead and child.poll() is None:
+            await self._say_not_ready(launched)
+        await self._watch_health(launched.url, launched.port, launched.child)
 
-    async def _end(self, child: Child) -> None:
-        child.terminate()
-        waited = 0.0
-        while child.poll() is None:
+    async def _say_not_ready(self, launched: Launched) -> None:
+        """The warm-up was not answered: the model did not load, or it cannot chat."""
+        health = await probe(launched.url, models=False)
+        failure = self._vitals.failure or "no answer came"
+        if health.worker_dead:
+            why = cause_of(launched.child.last_lines(200)) or failure
+            self._vitals.unavailable(f"{launched.model} did not load: {why}")
+        elif health.reachable:
+            self._vitals.ready = True
+            self._vitals.say("ready", f"the warm-up failed: {failure}")
+        else:
+            self._vitals.ready = True
+            self._vitals.unreachable(f"the server runs but does not answer: {failure}", running=True)
+
+    async def _watch_exit(self, launched: Launched) -> None:
+        while (status := launched.child.poll()) is None:  # noqa: ASYNC110 - a process has no event to wait for
             await asyncio.sleep(POLL_S)
-            waited += POLL_S
-            if waited > STOP_PATIENCE_S:
-                child.kill()
-        child.release()
-        self._say_exited(child, child.poll() or 0)
+        self._say_exited(launched.child, status)
+        launched.socket.unlink(missing_ok=True)
 
     def _say_exited(self, child: Child, status: int) -> None:
-        if self._phase == "exited":
+        if self._vitals.phase == "exited":
             return
+        child.release()
         code, signal_name = exit_of(status)
-        self._phase = "exited"
         self._emit(
             ev.ServerExited(
                 at_ns=self._clock(),
@@ -234,21 +235,78 @@ class Lifecycle:
             )
         )
 
+    async def _end(self, child: Child) -> None:
+        child.terminate()
+        for _ in range(int(STOP_PATIENCE_S / POLL_S)):
+            if child.poll() is not None:
+                break
+            await asyncio.sleep(POLL_S / 2)
+        while child.poll() is None:
+            child.kill()
+            await asyncio.sleep(POLL_S / 2)
+        self._say_exited(child, child.poll() or 0)
+
+    async def _leave(self, *, keep: bool = False) -> None:
+        """Stop watching, and the server if it is ours and not to be kept."""
+        launched, self._ours = self._ours, None
+        if launched is not None and not keep:
+            await self._end(launched.child)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._target(None)
+        self._log_path = self._models = None
+        if launched is None:
+            return
+        if keep:
+            launched.child.let_go()
+        else:
+            launched.socket.unlink(missing_ok=True)
+            if launched.child.stopping:
+                # What a server printed before it failed by itself is kept; else the session file has it.
+                launched.log_path.unlink(missing_ok=True)
+
     # --- somebody else's ---
 
-    async def _follow_other(self, path: Path) -> None:
-        while True:
-            await follow(path, self._emit, self._clock, wait=lambda: True)
+    def _attach(self, address: Address, command: AttachServer) -> None:
+        log_path = str(Path(command.log_path).expanduser()) if command.log_path else None
+        self._emit(
+            ev.ServerTargeted(
+                at_ns=self._clock(),
+                origin="program",
+                url=address.url,
+                mode="attached",
+                log_path=log_path,
+                watch_only=command.watch_only,
+            )
+        )
+        self._target(address.url)
+        if log_path:
+            self._follow_log(log_path)
+        if address.local:
+            self._watch("memory", self._sample_other(address.port))
+            try:
+                path = socket_path(address.port)
+            except PathsError as error:
+                self._warn(f"an observer of this server is not looked for: {error}")
+            else:
+                self._watch("observer", follow(path, self._emit, self._clock, retry_s=OTHERS_SOCKET_S))
+        self._look_now.set()
+        self._watch("health", self._watch_health(address.url, address.port if address.local else None, None))
 
     async def _sample_other(self, port: int) -> None:
         """Sample the process that holds the port, and the next one when it is gone."""
         while True:
             holder = await asyncio.to_thread(ports.holder, port)
-            pid = self._pid or (holder.pid if holder else None)
+            pid = (holder.pid if holder else None) or (self._vitals.pid if self._vitals.observed else None)
             if pid is not None:
+                self._vitals.process_is(pid)
+                if model := model_of(pid):
+                    self._emit(ev.ServerIdentified(at_ns=self._clock(), origin="process", model=model))
                 await memory.sample(pid, self._emit, self._clock)
-                self._pid = None
-            await asyncio.sleep(HEALTH_S)
+                self._look_now.set()
+            await asyncio.sleep(LOOK_S / 2)
 
     def _follow_log(self, path: str) -> None:
         self._log_path = path
@@ -256,50 +314,74 @@ class Lifecycle:
 
     # --- health ---
 
-    async def _watch_health(self, url: str) -> None:
-        """Ask again and again; not while the observer tells: each question is a line in the server's log."""
-        while True:
-            await asyncio.sleep(HEALTH_S)
-            if not self._observed:
-                await self._look(url)
+    async def _watch_health(self, url: str, port: int | None, child: Child | None) -> None:
+        """Look at the server again and again. `port`: on this machine, so that its process can be looked at too."""
+        asked_ns = 0
+        while child is None or child.poll() is None:
+            vitals = self._vitals
+            pid = child.pid if child is not None else vitals.pid
+            if port is not None and pid is not None and is_held(pid):
+                vitals.held(pid)
+            else:
+                vitals.check_silence()
+                pause_s = LOOK_READY_S if vitals.phase == "ready" else LOOK_S
+                due = self._clock() - asked_ns >= (pause_s - POLL_S) * 1e9
+                if self._look_now.is_set() or (due and self._is_worth_asking()):
+                    self._look_now.clear()
+                    await self._look(url, port)
+                    asked_ns = self._clock()
+            try:
+                async with asyncio.timeout(LOOK_S / 2):
+                    await self._look_now.wait()
+            except TimeoutError:
+                pass
 
-    async def _look(self, url: str, *, models: bool = False) -> None:
-        health = await probe(url, models=models)
-        if health.software or health.model:
-            self._identify(health.software, health.model)
+    def _is_worth_asking(self) -> bool:
+        """The observer tells what there is; only when it has fallen silent, or never spoke, /health is asked."""
+        vitals = self._vitals
+        return not vitals.observed or vitals.phase == "not_answering" or vitals.silent_s() > ASK_S
+
+    async def _look(self, url: str, port: int | None) -> None:
+        vitals = self._vitals
+        # Models once for a server: mlx_lm searches its model folder, and logs a traceback if there is none.
+        health = await probe(url, models=self._models is None and not vitals.ours)
+        if self._models is None and health.reachable and not vitals.ours:
+            self._identify(health.software, health.models or ())
         if health.worker_dead:
-            if self._phase != "worker_dead":
-                self._set_phase("worker_dead", "the server says it is unavailable (503): the generation thread is dead")
-        elif health.reachable:
-            if self._phase in ("none", "unreachable", "not_answering") and not self._dead:
-                proven = self._ready.is_set() or self._loaded.is_set()
-                self._set_phase("ready", "" if proven else "answers; no completion seen yet")
-        elif self._child is None:
-            if self._phase != "unreachable":
-                self._set_phase("unreachable", f"nothing answers at {url}")
-        elif self._phase == "ready":
-            self._set_phase("not_answering", "the server runs but does not answer")
-
-    def _identify(self, software: str | None, model: str | None) -> None:
-        if self._child is None:
-            self._emit(
-                ev.ServerIdentified(
-                    at_ns=self._clock(), origin="http", software=software, model=None if self._pid else model
-                )
+            vitals.unavailable(
+                "the server says that it is unavailable (503): its generation thread is dead; restart it"
             )
+        elif health.reachable:
+            vitals.answered()
+        elif vitals.ours:
+            vitals.unreachable("the server runs but does not answer", running=True)
+        else:
+            holder = await asyncio.to_thread(ports.holder, port) if port is not None else None
+            held = f"{holder.name} (pid {holder.pid}) holds port {port} but does not answer" if holder else ""
+            self._models = self._models if holder else None
+            vitals.unreachable(held or health.error or f"nothing answers at {url}", running=holder is not None)
+
+    def _identify(self, software: str | None, models: tuple[str, ...]) -> None:
+        mlx_lm = software in ("mlx_lm", None)
+        self._models = () if mlx_lm else models
+        # mlx_lm lists what lies in the Hugging Face cache: only a list of one can be the model that it serves.
+        model = models[0] if len(models) == 1 or (models and not mlx_lm) else None
+        known = model if self._vitals.pid is None else None
+        self._emit(ev.ServerIdentified(at_ns=self._clock(), origin="http", software=software, model=known))
 
     # --- small things ---
 
     def _watch(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(self._spawn(name, work))
 
-    def _set_ready(self, text: str) -> None:
-        self._ready.set()
-        self._set_phase("ready", text)
-
-    def _set_phase(self, phase: ev.ServerPhase, text: str) -> None:
-        self._phase = phase
-        self._emit(ev.ServerPhaseChanged(at_ns=self._clock(), origin="process", phase=phase, text=text))
-
     def _warn(self, text: str) -> None:
         self._emit(ev.Noticed(at_ns=self._clock(), origin="program", level="warning", pane="server", text=text))
+
+
+async def _accepts(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True

@@ -43,9 +43,11 @@ class Worker:
     def stop(self) -> None:
         """End everything: open requests are cancelled, our server stops (unless it is to be kept). Blocks."""
         if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+            try:
+                asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+            finally:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
         self._loop.close()
 
     def submit(self, command: cmd.Command) -> None:
@@ -62,6 +64,7 @@ class Worker:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
 
     async def _shut_down(self) -> None:
         for task in list(self._sending.values()):
@@ -93,6 +96,7 @@ class Worker:
             text = "this viewer only watches (--watch): it cannot send"
             self._emit(Noticed(at_ns=self._clock(), origin="program", level="warning", pane="composer", text=text))
             return None
+        draft = self._lifecycle.model_for(draft)
         texts, composed = composed_event(key, draft, self._clock())
         for text_kept in texts:
             if text_kept.text_id not in self._kept:
@@ -124,6 +128,7 @@ class Worker:
         task = self._loop.create_task(self._guard(name, work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # one that was cancelled before its first step was never begun
         return task
 
     async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:

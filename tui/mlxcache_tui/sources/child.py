@@ -12,7 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-STOP_PATIENCE_S = 5.0
+import psutil
+
+from mlxcache_tui.core.text import bounded, clean
+
+LAST_BYTES = 16_384
 
 
 class Child:
@@ -22,7 +26,7 @@ class Child:
         """Start it.
 
         Raises:
-            OSError: the program or the log file cannot be opened; the text names which.
+            OSError: the program or the log file cannot be opened; the text names which. Nothing is left behind.
         """
         log_path.unlink(missing_ok=True)
         descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL, 0o600)
@@ -35,6 +39,9 @@ class Child:
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
                 start_new_session=True,
             )
+        except OSError:
+            log_path.unlink(missing_ok=True)
+            raise
         finally:
             os.close(descriptor)
         self._log_path = log_path
@@ -46,9 +53,10 @@ class Child:
         return self._process.poll()
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM ends mlx_lm.server at once)."""
+        """Ask it to end (SIGTERM ends mlx_lm.server at once, also one that was stopped by a signal)."""
         self.stopping = True
         self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it."""
@@ -59,19 +67,46 @@ class Child:
             self._process.send_signal(number)
 
     def release(self) -> None:
-        """Close our end of the leash, if there is one."""
+        """Close our end of the leash, if there is one: a process that still hangs on it ends."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
+    def let_go(self) -> None:
+        """Leave it running, for good: it has no leash."""
+        # Popen warns about a process that nobody waited for; nobody will, and the system takes it over when we end.
+        self._process.returncode = self._process.poll() or 0
+
     def last_lines(self, count: int = 20) -> tuple[str, ...]:
-        """The end of its output, at most 16 KB of it."""
+        """The end of its output, cleaned, at most 16 KB of it."""
         try:
             with self._log_path.open("rb") as file:
-                file.seek(max(0, self._log_path.stat().st_size - 16_384))
+                file.seek(max(0, self._log_path.stat().st_size - LAST_BYTES))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return ()
-        return tuple(line for line in text.splitlines() if line.strip())[-count:]
+        return tuple(bounded(clean(line)) for line in text.splitlines() if line.strip())[-count:]
+
+
+def is_held(pid: int) -> bool:
+    """Whether a process is stopped by a signal (SIGSTOP, ctrl+z) and waits to be continued."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
+
+
+def model_of(pid: int) -> str | None:
+    """The model that a server's command line names; None if it names none or may not be read."""
+    try:
+        words = psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return None
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("--model="):
+            return clean(word.removeprefix("--model="))
+        if word == "--model" and following:
+            return clean(following)
+    return None
 
 
 def exit_of(status: int) -> tuple[int | None, str | None]:

@@ -1,0 +1,50 @@
+"""Why a server ended or did not load, in one line, from the last lines that it printed."""
+
+import re
+from collections.abc import Sequence
+
+_OBSERVER = "mlxcache observer: "
+_DIED = "generation thread died: "
+_USAGE = re.compile(r"^[\w.]+(?:\.py)?: error: (.+)")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?:\w*(?:Error|Exception)|KeyboardInterrupt|SystemExit)(?:: .*)?$")
+_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=\w+(?::|$))")
+
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"No module named '?mlx_lm",
+        "mlx_lm is not installed for the Python that was to run it: install mlx-lm there, or choose another (--python)",
+    ),
+    (r"Address already in use", "its port was taken by another process meanwhile: choose another with --port"),
+    (
+        r"RepositoryNotFound|Repository Not Found|401 Client Error|Invalid username or password",
+        "Hugging Face has no model of this name that you may read: check the name",
+    ),
+    (
+        r"LocalEntryNotFound|appropriate snapshot folder|^Got: \w*(?:Connect|Timeout)|OfflineModeIsEnabled",
+        "the model is not on this machine and could not be fetched from Hugging Face: check the name and the network",
+    ),
+    (r"No safetensors found in (?P<where>.+)", "there are no weights in {where}: it needs a .safetensors file"),
+)
+"""Errors that a person meets in the first minutes, with what they mean and what to do."""
+
+
+def explain(error: str) -> str:
+    """An error as a person understands it, where it is a known one; else as it is, without its module's name."""
+    for pattern, meaning in _MEANINGS:
+        if match := re.search(pattern, error):
+            return meaning.format(**match.groupdict())
+    return _PATH.sub("", error)
+
+
+def cause_of(lines: Sequence[str]) -> str | None:
+    """The line that tells most, explained; None if nothing was printed. `lines` are cleaned, the newest last."""
+    for line in reversed(lines):
+        if line.startswith(_OBSERVER) and "cannot import" in line:
+            return explain(line.removeprefix(_OBSERVER))
+        if _DIED in line:
+            return explain(line.split(_DIED, 1)[1])
+        if usage := _USAGE.match(line):
+            return explain(usage.group(1))
+        if _EXCEPTION.match(line):
+            return explain(line)
+    return lines[-1].strip() if lines else None
