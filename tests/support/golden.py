@@ -18,12 +18,14 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def screen_lines(app: App[Any]) -> list[str]:
-    """The screen of a running app as it stands now, a string for each line; blanks at the end are cut.
+    """The screen of a running app as it stands now, a string for each line; blanks at the end are cut."""
+    return text_of_picture(app.export_screenshot(), app.size.height)
 
-    Read back from the exported picture, in which each piece of text has its place.
-    """
-    lines = [""] * app.size.height
-    for x, row, text in _TEXT.findall(app.export_screenshot()):
+
+def text_of_picture(svg: str, height: int) -> list[str]:
+    """The lines of an exported picture, in which each piece of text has its place."""
+    lines = [""] * height
+    for x, row, text in _TEXT.findall(svg):
         column = round(float(x) / _CELL)
         piece = html.unescape(text).replace("\xa0", " ")
         lines[int(row)] += " " * (column - cell_width(lines[int(row)])) + piece
