@@ -13,6 +13,7 @@ import pytest
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.ui.app import MonitorApp
+from support.pictures import anchored
 from support.screen import answered, ready
 
 pytestmark = pytest.mark.screenshots
@@ -23,8 +24,7 @@ FONTS = re.compile(r"@font-face\s*{.*?}", re.DOTALL)
 
 def save(app: MonitorApp, name: str) -> None:
     """The screen as a self-contained SVG: no font is fetched from anywhere."""
-    svg = FONTS.sub("", app.export_screenshot(title="mlxcache-tui"))
-    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
+    svg = anchored(FONTS.sub("", app.export_screenshot(title="mlxcache-tui")))
     (FOLDER / f"{name}.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
 
 
