@@ -1,7 +1,9 @@
 """The observer inside the real mlx_lm.server: what it tells is what the server did."""
 
+import http.client
 import itertools
 import re
+import socket
 
 import pytest
 
@@ -26,6 +28,7 @@ from mlxcache_tui.core.events import (
     UsageReported,
 )
 from support.live_server import (
+    PATIENCE_S,
     Server,
     Start,
     Viewer,
@@ -242,6 +245,29 @@ def test_a_refused_request(
     assert len(composed.messages) == (key == "bad:tokens")
     of_it = [event for event in viewer.events if getattr(event, "key", None) == key]
     assert isinstance(of_it[0], RequestComposed), "nothing is said of a request before it exists"
+
+
+def test_a_body_without_its_length(observed: Server, viewer: Viewer) -> None:
+    with socket.create_connection(("127.0.0.1", observed.port), timeout=PATIENCE_S) as connection:
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Mlxcache-Request: nolength\r\n\r\n")
+        assert connection.recv(64).startswith(b"HTTP/1.0 411")
+    end = viewer.wait(RequestEnded, "nolength")
+    assert (end.outcome, end.status, end.error) == ("failed", 411, "Content-Length header is required")
+
+
+def test_a_body_that_is_no_text_ends_without_a_reply(observed: Server, viewer: Viewer) -> None:
+    with pytest.raises(http.client.RemoteDisconnected):
+        observed.post(b"\xff\xfe{", key="bytes")
+    end = viewer.wait(RequestEnded, "bytes")
+    assert (end.outcome, end.status) == ("failed", None)
+    assert end.error is not None
+    assert end.error.startswith("UnicodeDecodeError")
+
+
+def test_a_stream_that_the_server_breaks_off_is_cut(observed: Server, viewer: Viewer) -> None:
+    assert observed.ask("Cut?", key="cut", stream_options={}).status == 200
+    end = viewer.wait(RequestEnded, "cut")
+    assert (end.outcome, end.status, end.error) == ("cut", 200, "KeyError: 'include_usage'")
 
 
 def test_a_client_that_leaves_in_mid_answer(observed: Server, viewer: Viewer) -> None:

@@ -138,7 +138,7 @@ def test_closing_the_leash_ends_the_server(start: Start) -> None:
         server = start(leash=reader)
         os.close(writer)
         writer = -1
-        assert server.process.wait(timeout=1.5) != 0
+        assert server.process.wait(timeout=1.0) != 0
     finally:
         os.close(reader)
         if writer >= 0:
@@ -153,7 +153,7 @@ def test_the_leash_of_a_killed_holder_ends_the_server(start: Start) -> None:
     try:
         server = start(leash=reader)
         holder.kill()
-        assert server.process.wait(timeout=1.5) != 0
+        assert server.process.wait(timeout=1.0) != 0
     finally:
         holder.kill()
         holder.wait()
