@@ -213,6 +213,12 @@ async def test_a_server_that_does_not_start_is_lost() -> None:
     result, _, _ = await run(TWO_QUESTIONS, FakeEngine(starts=False))
     assert result.lost == "port 8080 is taken"
     assert result.requests == ()
+    assert result.server.mode == "launched"
+
+
+async def test_a_start_that_breaks_does_not_wait_for_ever() -> None:
+    result, _, _ = await run(TWO_QUESTIONS, FakeEngine(breaks=True))
+    assert result.lost == "server stopped: TypeError: x"
 
 
 async def test_a_server_that_dies_in_the_middle_keeps_what_was_measured() -> None:

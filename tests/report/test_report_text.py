@@ -34,5 +34,5 @@ def test_failures_are_named() -> None:
 
 def test_a_lost_server_shows_its_last_lines() -> None:
     lines = run_lines(run_of(engine=FakeEngine(dies_at=2))[0])
-    assert any(line.startswith("  server lost: the server ended with signal SIGKILL") for line in lines)
+    assert any(line.startswith("  server lost: ") and "SIGKILL" in line for line in lines)
     assert "    last" in lines

@@ -27,6 +27,7 @@ class FakeEngine:
         dies_at: the server dies instead of answering the request with this number.
         fails_at: that request is answered with status 500.
         starts: false lets every start fail.
+        breaks: starting breaks in a way that nobody foresaw.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class FakeEngine:
         dies_at: int | None = None,
         fails_at: int | None = None,
         starts: bool = True,
+        breaks: bool = False,
     ) -> None:
         self.state = SessionState()
         self.commands: list[cmd.Command] = []
         self.most_open = 0
         self.was_asked = asyncio.Event()
         self._observed, self._cache, self._hangs, self._starts = observed, cache, hangs, starts
+        self._breaks = breaks
         self._dies_at, self._fails_at = dies_at, fails_at
         self._now = 1_000 * MS
         self._keys = 0
@@ -98,6 +101,9 @@ class FakeEngine:
         apply(self.state, event(self._now))
 
     def _start(self, flags: dict[str, object]) -> None:
+        if self._breaks:
+            self._say(lambda at: ev.SourceFailed(at_ns=at, origin="program", source="server", error="TypeError: x"))
+            return
         if self._pid > 100 or not self._starts:
             end = ev.ServerPhaseChanged(at_ns=self._now, origin="process", phase="exited", text="stopped")
             apply(self.state, end)

@@ -109,7 +109,7 @@ def began(state: SessionState) -> Began:
     return Began(flags=flags, load_s=state.server.loaded.seconds if state.server.loaded else None)
 
 
-def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any]) -> ServerResult:
+def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any], *, ours: bool) -> ServerResult:
     """The server that was measured, and where it differs from what the scenario wanted."""
     server = state.server
     here = {**begin.flags, "model": server.model}
@@ -117,7 +117,7 @@ def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any]) 
         mlx_lm=server.mlx_lm,
         mlx=server.mlx,
         model=server.model,
-        mode="launched" if server.mode == "launched" else "attached",
+        mode="launched" if ours else "attached",
         observed="observer" if server.observed else ("log" if state.log.read else "client"),
         flags=begin.flags,
         load_s=begin.load_s,
@@ -166,6 +166,14 @@ def server_text(state: SessionState) -> str:
         done = f" {server.fetch_percent // 10 * 10:.0f} %" if server.fetch_percent is not None else ""
         return f"fetching the model{done}"
     return server.text or ("waiting for the server" if server.phase == "none" else server.phase.replace("_", " "))
+
+
+def broken_start(state: SessionState, notices_before: int) -> str | None:
+    """The line that says that starting a server broke in a way that nobody foresaw, so that no phase tells of it."""
+    for notice in state.notices:
+        if notice.seq > notices_before and notice.level == "error" and notice.text.startswith("server stopped: "):
+            return notice.text
+    return None
 
 
 def last_lines(state: SessionState) -> tuple[str, ...]:

@@ -192,7 +192,9 @@ class Runner:
             digest=self.scenario.digest,
             started=self._started.isoformat(timespec="seconds"),
             combination=self.combination,
-            server=measure.server_result(state, self._began or measure.began(state), wanted),
+            server=measure.server_result(
+                state, self._began or measure.began(state), wanted, ours=self._spec is not None
+            ),
             steps=tuple(self._steps.values()),
             evictions=tuple(map(measure.eviction_result, state.cache.evictions[self._evictions_before :])),
             memory=self._memory.result(state),
@@ -304,7 +306,7 @@ class Runner:
         Raises:
             ServerLostError: it did not get there.
         """
-        before = self.engine.state.server.text
+        before, notices = self.engine.state.server.text, self.engine.state.notice_count
 
         def ready(state: SessionState) -> bool:
             return state.server.epoch > after_epoch and state.server.phase == "ready"
@@ -312,11 +314,11 @@ class Runner:
         def failed(state: SessionState) -> bool:
             # The old process's end is part of a restart; a start that fails before there is a process says why.
             newer = state.server.epoch > after_epoch or state.server.text not in (before, "stopped")
-            return newer and _dead(state)
+            return (newer and _dead(state)) or measure.broken_start(state, notices) is not None
 
         while not ready(self.engine.state):
             if failed(self.engine.state):
-                raise _lost(self.engine.state)
+                raise _lost(self.engine.state, measure.broken_start(self.engine.state, notices))
             shown = measure.server_text(self.engine.state)
             if self.engine.state.server.phase not in ("ready", *DEAD_PHASES):  # not the last words of the old process
                 self._tell(ServerWaited(text=shown))
@@ -348,5 +350,5 @@ def _ended(state: SessionState, key: str) -> bool:
     return request is not None and request.outcome is not None
 
 
-def _lost(state: SessionState) -> ServerLostError:
-    return ServerLostError(state.server.text or state.server.phase.replace("_", " "), measure.last_lines(state))
+def _lost(state: SessionState, why: str | None = None) -> ServerLostError:
+    return ServerLostError(why or state.server.text or state.server.phase.replace("_", " "), measure.last_lines(state))
