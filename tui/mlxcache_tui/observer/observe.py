@@ -54,6 +54,8 @@ PARAM_CHARS = 16 << 10
 META_BYTES = 2 << 10
 TEXT_EVERY_NS = 200_000_000
 SAMPLE_EVERY_S = 1.0
+GATHER_S = 0.02
+"""The hub waits this long after a first event: what comes in bursts is done in one go, while the server computes."""
 GREET_AFTER_S = 10.0
 """A viewer that connects before the server has read its flags is greeted then, or after this time without them."""
 LEASH_PATIENCE_S = 1.0
@@ -458,9 +460,11 @@ class Hub:
                 poll.poll(10)
             return item or self._waiting_item()
         try:
-            return self.queue.get(timeout=max(0.01, self._sampled_at + SAMPLE_EVERY_S - time.monotonic()))
+            item = self.queue.get(timeout=max(0.01, self._sampled_at + SAMPLE_EVERY_S - time.monotonic()))
         except queue.Empty:
             return None
+        time.sleep(GATHER_S)
+        return item
 
     def _waiting_item(self) -> tuple[int, str, Fields] | None:
         try:
