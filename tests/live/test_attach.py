@@ -1,0 +1,329 @@
+"""Watching a server that somebody else started: the stock mlx_lm.server, an observed one, and other kinds."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mlxcache_tui.core.commands import AttachServer, ServerSpec
+from mlxcache_tui.core.present import cache_view, request_row, status_view
+from mlxcache_tui.models.fetch import Kind
+from mlxcache_tui.store.paths import runtime_dir
+from support.engines import TINY, ask, no_server_left, notices, phase, running, send, until
+from support.live_server import free_port
+from support.stub_server import DONE, Received, Script, data, head, serve
+
+pytestmark = [pytest.mark.mlx, pytest.mark.timeout(120)]
+
+POLICY = " ".join(f"Rule {number}: accessories may be returned within {number} days." for number in range(1, 31))
+
+
+class Stock:
+    """A server started by hand, as its own documentation says, with its output in a file."""
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        self.port, self.log = free_port(), folder / "server.log"
+        self._command = [sys.executable, "-m", "mlx_lm", "server", "--model", str(model), "--port", str(self.port)]
+        self._env = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1"}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> int:
+        """Start it (again); returns its pid."""
+        self.stop()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env
+            )
+        return self.process.pid
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def asked_for_health(self) -> int:
+        return self.log.read_text("utf-8", "replace").count('"GET /health')
+
+
+@pytest.fixture
+def stock(own_folders: None, tiny_model: Callable[[Kind], Path], tmp_path: Path) -> Iterator[Stock]:
+    """Not started yet."""
+    server = Stock(tiny_model("tiny"), tmp_path)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    """What a failing test leaves behind is ended."""
+    with no_server_left():
+        yield
+
+
+async def test_a_stock_server_gives_rows_and_times_and_claims_no_more(stock: Stock) -> None:
+    stock.start()
+    async with running(AttachServer(url=stock.url)) as engine:
+        await phase(engine, "ready")
+        first = await ask(engine, "May I?", POLICY)
+        again = await ask(engine, "May I, please?", POLICY)
+        state = engine.state
+        row = request_row(state, again)
+        assert (row.reason, row.cached_source, row.inferred) == ("hit", "usage", True)
+        assert row.cached_ratio is not None
+        assert row.cached_ratio > 0.5
+        assert row.ttft_s is not None
+        assert row.decode_tps is not None
+        assert request_row(state, first).reason == "first"
+        status = status_view(state)
+        assert (status.observed, status.ours, status.evictions, status.load_s) == ("client", False, None, None)
+        assert status.mlx_lm is not None
+        assert state.server.text == ""
+        assert cache_view(state).known == "unknown"
+        assert (state.cache.max_count, state.cache.max_bytes) == (None, None)
+        await until(engine, lambda now: bool(now.memory.samples))
+        assert state.server.model is not None
+        assert state.server.model.endswith("tiny")
+        assert not state.log.read
+        assert notices(engine) == ""
+    assert stock.process is not None
+    assert stock.process.poll() is None
+
+
+async def test_with_its_log_the_lines_and_the_counters_are_there(stock: Stock) -> None:
+    stock.start()
+    async with running(AttachServer(url=stock.url, log_path=str(stock.log))) as engine:
+        await phase(engine, "ready")
+        await ask(engine, "May I?", POLICY)
+        await ask(engine, "May I, please?", POLICY)
+        await until(engine, lambda state: state.cache.counted is not None and state.cache.counted.count > 0)
+        assert status_view(engine.state).observed == "log"
+        assert cache_view(engine.state).known == "counted"
+        assert cache_view(engine.state).entries == ()
+        texts = [row.text for row in engine.state.log.rows]
+        assert any("Starting httpd" in text for text in texts)
+        assert any('"POST /v1/chat/completions' in text for text in texts)
+
+
+async def test_a_server_that_comes_later_goes_and_comes_back(stock: Stock) -> None:
+    async with running(AttachServer(url=stock.url)) as engine:
+        assert "nothing answers" in await phase(engine, "unreachable", limit_s=5)
+        first = stock.start()
+        await phase(engine, "ready")
+        await until(engine, lambda state: state.server.pid == first)
+        epoch = engine.state.server.epoch
+        assert (await ask(engine, "May I?", POLICY)).outcome == "done"
+        stock.stop()
+        await phase(engine, "unreachable", limit_s=6)
+        second = stock.start()
+        await phase(engine, "ready")
+        await until(engine, lambda state: state.server.pid == second)
+        assert engine.state.server.epoch == epoch + 1
+        assert [mark.kind for mark in engine.state.memory.marks] == ["restart"]
+        after = await ask(engine, "May I?", POLICY)
+        assert after.reason is not None
+        assert after.reason.kind in ("restarted", "first")
+
+
+async def test_a_stock_server_is_asked_for_its_health_rarely(stock: Stock) -> None:
+    stock.start()
+    async with running(AttachServer(url=stock.url)) as engine:
+        await phase(engine, "ready")
+        before = stock.asked_for_health()
+        await asyncio.sleep(6)
+        assert stock.asked_for_health() - before <= 2
+
+
+async def test_a_stock_server_that_stops_answering(stock: Stock) -> None:
+    pid = stock.start()
+    async with running(AttachServer(url=stock.url)) as engine:
+        await phase(engine, "ready")
+        await until(engine, lambda state: state.server.pid == pid)
+        os.kill(pid, signal.SIGSTOP)
+        assert f"kill -CONT {pid}" in await phase(engine, "not_answering", limit_s=6)
+        os.kill(pid, signal.SIGCONT)
+        await phase(engine, "ready", limit_s=6)
+        assert (await ask(engine, "And now?")).outcome == "done"
+
+
+async def test_a_model_that_does_not_load_is_told(stock: Stock, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text('{"model_type": "llama"}')
+    server = Stock(broken, tmp_path)
+    server.start()
+    try:
+        async with running(AttachServer(url=server.url)) as engine:
+            assert "503" in await phase(engine, "worker_dead")
+            refused = await ask(engine, "Hello?")
+            assert refused.outcome == "failed"
+            assert "generation thread died" in (refused.error or "")
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("form", ["http://127.0.0.1:{}/v1", "localhost:{}", "http://localhost:{}/", "127.0.0.1:{}/v1/"])
+async def test_an_address_in_any_form(form: str) -> None:
+    async with serve(llama) as stub, running(AttachServer(url=form.format(stub.url.rpartition(":")[2]))) as engine:
+        await phase(engine, "ready")
+        assert (await ask(engine, "Hello?")).outcome == "done"
+
+
+@pytest.mark.parametrize("text", ["http://", "http://host:port", "ftp://host", "http://a b", "http://[::1", ""])
+async def test_a_bad_address_is_one_line(text: str) -> None:
+    async with running(AttachServer(url=text)) as engine:
+        line = await phase(engine, "unreachable", limit_s=3)
+        assert "is not an address: it should look like http://127.0.0.1:8080" in line
+        assert notices(engine) == ""
+
+
+async def test_a_watcher_cannot_send(stock: Stock) -> None:
+    stock.start()
+    async with running(AttachServer(url=stock.url, watch_only=True)) as engine:
+        await phase(engine, "ready")
+        send(engine, "Hello?")
+        await until(engine, lambda _: "only watches (--watch): it cannot send" in notices(engine))
+        assert not engine.state.requests
+    assert '"POST' not in stock.log.read_text()
+
+
+# --- other kinds of servers ------------------------------------------------------------------------------------------
+
+
+def llama(request: Received) -> Script:
+    """As llama.cpp answers, with its cached tokens."""
+    if request.path == "/health":
+        return [head(content_type="application/json", Server="llama.cpp"), b'{"status":"ok"}']
+    if request.path == "/v1/models":
+        listed = b'{"object":"list","data":[{"id":"gemma.gguf","owned_by":"llamacpp"}]}'
+        return [head(content_type="application/json"), listed]
+    usage = {"prompt_tokens": 20, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 12}}
+    return [
+        head(),
+        data({"model": "gemma.gguf", "choices": [{"index": 0, "delta": {"content": "Yes"}, "finish_reason": None}]}),
+        data({"model": "gemma.gguf", "choices": [{"index": 0, "delta": {"content": "."}, "finish_reason": None}]}),
+        data({"model": "gemma.gguf", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+        data({"model": "gemma.gguf", "choices": [], "usage": usage}),
+        DONE,
+    ]
+
+
+async def test_another_kind_of_server_gives_rows_and_times() -> None:
+    async with serve(llama) as stub, running(AttachServer(url=stub.url)) as engine:
+        await phase(engine, "ready")
+        request = await ask(engine, "May I?", POLICY)
+        assert (request.outcome, request.finish_reason) == ("done", "stop")
+        assert (request.prompt_tokens, request.cached_tokens, request.cached_source) == (20, 12, "usage")
+        assert request_row(engine.state, request).ttft_s is not None
+        assert engine.state.server.software == "llama.cpp"
+        assert engine.state.server.model == "gemma.gguf"
+        assert engine.state.server.mlx_lm is None
+        (sent,) = [received for received in stub.requests if received.method == "POST"]
+        assert sent.json["model"] == "gemma.gguf"
+        assert cache_view(engine.state).known == "unknown"
+
+
+async def test_something_that_holds_the_port_and_says_nothing() -> None:
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, running(AttachServer(url=f"http://127.0.0.1:{port}")) as engine:
+        assert f"holds port {port} but does not answer" in await phase(engine, "not_answering", limit_s=6)
+
+
+# --- an observed server of somebody else -----------------------------------------------------------------------------
+
+
+@contextmanager
+def owner(session: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that starts a server, tells its port, asks one question, and ends when its input closes."""
+    code = (
+        "import asyncio, sys\n"
+        "sys.path[:0] = ['tests']\n"
+        "from support.engines import *\n"
+        "async def main():\n"
+        "    async with running() as engine:\n"
+        "        await phase(engine, 'ready')\n"
+        f"        await ask(engine, 'May I?', {POLICY!r})\n"
+        "        print(engine.state.server.port, flush=True)\n"
+        "        await asyncio.to_thread(sys.stdin.read)\n"
+        "asyncio.run(main())\n"
+    )
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+async def test_a_second_viewer_has_the_history_follows_and_sees_the_end(tmp_path: Path) -> None:
+    with owner(tmp_path / "session.jsonl") as first:
+        assert first.stdout is not None
+        assert first.stdin is not None
+        port = int(await asyncio.to_thread(first.stdout.readline))
+        async with running(AttachServer(url=f"http://127.0.0.1:{port}")) as engine:
+            await until(engine, lambda state: state.server.observed and state.server.phase == "ready")
+            state = engine.state
+            await until(engine, lambda now: now.next_number > 1 and bool(now.cache.stored))
+            (theirs,) = [request for request in state.requests.values() if request.number]
+            assert (theirs.ours, theirs.outcome) == (False, "done")
+            again = await ask(engine, "May I, please?", POLICY)
+            await until(engine, lambda _: again.reason is not None)
+            assert again.reason is not None
+            assert (again.reason.kind, again.reason.from_request) == ("hit", theirs.number)
+            assert not again.reason.inferred
+            await until(engine, lambda now: bool(now.memory.samples) and now.log.read and now.memory.mlx is not None)
+            assert (state.cache.max_count, state.server.epoch) == (10, 1)
+            assert state.server.loaded is not None
+            talk = send(engine, "Talk.", max_tokens=5000)
+            await until(engine, lambda now: talk in now.requests and bool(now.requests[talk].answer))
+            first.stdin.close()
+            await phase(engine, "unreachable", limit_s=6)
+            await until(engine, lambda now: now.requests[talk].outcome is not None, 5)
+            assert state.requests[talk].error
+            assert not state.server.observed
+        await asyncio.to_thread(first.wait, 10)
+
+
+async def test_the_next_server_on_the_port_is_another_one() -> None:
+    port = free_port()
+    spec = ServerSpec(model="demo:tiny", port=port)
+    async with running(AttachServer(url=f"http://127.0.0.1:{port}")) as watcher:
+        await phase(watcher, "unreachable")
+        for epoch in (1, 2):
+            async with running(spec) as engine:
+                await phase(engine, "ready")
+                await ask(engine, "May I?", POLICY)
+                await until(watcher, lambda state: state.server.observed and state.server.phase == "ready")
+                await until(watcher, lambda state: bool(state.cache.stored))
+                assert watcher.state.server.pid == engine.state.server.pid
+                assert watcher.state.server.epoch == epoch
+            await phase(watcher, "unreachable", limit_s=6)
+        assert [mark.kind for mark in watcher.state.memory.marks] == ["restart"]
+
+
+async def test_the_log_of_an_observed_server_is_followed_without_being_named() -> None:
+    async with running(TINY) as engine:
+        await phase(engine, "ready")
+        async with running(AttachServer(url=engine.state.server.url or "")) as watcher:
+            await until(watcher, lambda state: state.log.read)
+            assert watcher.state.server.log_path == str(runtime_dir() / f"{engine.state.server.port}.log")
