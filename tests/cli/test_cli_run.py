@@ -12,6 +12,7 @@ import pytest
 from mlxcache_tui.cli import run as run_command
 from mlxcache_tui.cli import scenarios as scenarios_command
 from mlxcache_tui.core.commands import AttachServer, ServerSpec, StartServer
+from mlxcache_tui.core.events import Noticed
 from mlxcache_tui.core.settings import Settings
 from support.fake_engine import FakeEngine
 
@@ -105,6 +106,22 @@ def test_several_scenarios_in_one_call(
     assert report.read_text().startswith("# Two questions\n")
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_each_run_is_a_session_of_its_own(opened: Opened, scenario: Path, tmp_path: Path) -> None:
+    assert call("run", scenario, scenario, "--demo", "--save", tmp_path / "s.jsonl") == 0
+    assert [settings.save_path for settings in opened.settings] == [
+        str(tmp_path / "s.jsonl"),
+        str(tmp_path / "s-2.jsonl"),
+    ]
+
+
+def test_what_the_engine_warns_of_is_told(opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened.engine.emit(
+        Noticed(at_ns=1, origin="program", level="warning", pane="server", text="the session is not recorded")
+    )
+    assert call("run", scenario, "--demo") == 0
+    assert "note: the session is not recorded" in capsys.readouterr().err
 
 
 def test_a_failed_expectation_is_1(opened: Opened, scenario: Path) -> None:

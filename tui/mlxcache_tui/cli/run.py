@@ -64,7 +64,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--python", metavar="PROGRAM", help="the Python that has mlx_lm (default: this one)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements as JSON (- is standard output)")
     parser.add_argument("--markdown", metavar="FILE", help="write a report in Markdown (- is standard output)")
-    parser.add_argument("--save", metavar="FILE", help="record the session here")
+    parser.add_argument("--save", metavar="FILE", help="record the session here (of several runs: FILE, FILE-2 …)")
     parser.add_argument("--check", action="store_true", help="only check the files")
     parser.set_defaults(run=run)
 
@@ -141,26 +141,41 @@ def _extent(scenario: Scenario) -> str:
 async def _run_all(wanted: Wanted) -> list[RunResult]:
     """Every scenario under every set of its limits, until one is interrupted or the server is lost."""
     _interrupt_on(signal.SIGTERM, signal.SIGHUP)
-    attach = AttachServer(url=wanted.url, log_path=wanted.log) if wanted.model is None else None
+    plan = [(scenario, combination) for scenario in wanted.scenarios for combination in scenario.combinations()]
     runs: list[RunResult] = []
-    async with open_engine(Settings(start=attach, save_path=wanted.save)) as engine:
-        for scenario in wanted.scenarios:
-            for combination in scenario.combinations():
-                runner = Runner(
-                    engine,
-                    scenario,
-                    spec=_spec(wanted, scenario, combination),
-                    combination=combination,
-                    clock=lambda: datetime.now().astimezone(),
-                    listener=_print_progress,
-                )
-                result = await runner.run()
-                runs.append(result)
-                for line in run_lines(result):
-                    _say(line)
-                if result.interrupted or result.lost is not None:
-                    return runs
+    for number, (scenario, combination) in enumerate(plan, 1):
+        runs.append(await _run_one(wanted, scenario, combination, _numbered(wanted.save, number)))
+        if runs[-1].interrupted or runs[-1].lost is not None:
+            break
     return runs
+
+
+async def _run_one(wanted: Wanted, scenario: Scenario, combination: dict[str, Any], save: str | None) -> RunResult:
+    """One run, in a session of its own: what it finds does not depend on what ran before it in the same call."""
+    attach = AttachServer(url=wanted.url, log_path=wanted.log) if wanted.model is None else None
+    async with open_engine(Settings(start=attach, save_path=save)) as engine:
+        runner = Runner(
+            engine,
+            scenario,
+            spec=_spec(wanted, scenario, combination),
+            combination=combination,
+            clock=lambda: datetime.now().astimezone(),
+            listener=_print_progress,
+        )
+        result = await runner.run()
+        for notice in engine.state.notices:
+            if notice.level != "info":
+                _say(f"  note: {notice.text}")
+    for line in run_lines(result):
+        _say(line)
+    return result
+
+
+def _numbered(path: str | None, number: int) -> str | None:
+    """The session file of a run: the one named for the first, `name-2` and so on for those after it."""
+    if path is None or number == 1:
+        return path
+    return str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
 
 
 def _interrupt_on(*signals: signal.Signals) -> None:

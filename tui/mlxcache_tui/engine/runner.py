@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -139,18 +139,35 @@ class Runner:
 
         A cancelled run (a person pressed ctrl+c) and one whose server died return what was measured until then.
         """
+        return await self._kept(self._all_steps())
+
+    async def again(self, step: Step) -> RunResult:
+        """Run one step once more after `run`, on the server as it is now; every step's expectations are judged anew."""
+        return await self._kept(self._one_step(step))
+
+    async def _all_steps(self) -> None:
+        await self.prepare()
+        for step in self.scenario.steps:
+            await self.run_step(step)
+
+    async def _one_step(self, step: Step) -> None:
+        await self.run_step(step)
+        # A later step may be measured against this one.
+        for other in self.scenario.steps:
+            if other.id in self._verdicts:
+                self._verdicts[other.id] = self._judge(other)
+
+    async def _kept(self, work: Coroutine[Any, Any, None]) -> RunResult:
+        """Do it, and return what was measured, also when it is cancelled or the server dies."""
         lost: ServerLostError | None = None
-        interrupted = False
         try:
-            await self.prepare()
-            for step in self.scenario.steps:
-                await self.run_step(step)
+            await work
         except ServerLostError as error:
             lost = error
         except asyncio.CancelledError:
-            interrupted = True
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
+        interrupted = lost is None and len(self._verdicts) < len(self.scenario.steps)
         return self.result(lost=lost, interrupted=interrupted)
 
     async def prepare(self) -> None:
@@ -159,6 +176,7 @@ class Runner:
         Raises:
             ServerLostError: it did not get ready.
         """
+        await self._going.wait()
         state = self.engine.state
         for policy in self.scenario.policies.values():
             known = PolicyKnown(at_ns=state.now_ns, origin="program", label=policy.label, text=policy.text)
@@ -181,6 +199,11 @@ class Runner:
         """Go on after `pause`."""
         self._going.set()
 
+    @property
+    def verdicts(self) -> dict[str, tuple[Verdict, ...]]:
+        """What came of the expectations, by the id of each step that was finished."""
+        return dict(self._verdicts)
+
     def result(self, *, lost: ServerLostError | None = None, interrupted: bool = False) -> RunResult:
         """What was measured so far."""
         state = self.engine.state
@@ -198,7 +221,7 @@ class Runner:
             steps=tuple(self._steps.values()),
             evictions=tuple(map(measure.eviction_result, state.cache.evictions[self._evictions_before :])),
             memory=self._memory.result(state),
-            expectations=tuple(verdict for verdicts in self._verdicts.values() for verdict in verdicts),
+            expectations=tuple(verdict for step in self.scenario.steps for verdict in self._verdicts.get(step.id, ())),
             interrupted=interrupted,
             lost=str(lost) if lost else None,
             lost_lines=lost.lines if lost else (),
@@ -212,6 +235,7 @@ class Runner:
         Raises:
             ServerLostError: the server went away; what was measured of the step until then is kept.
         """
+        await self._going.wait()
         self._tell(StepStarted(step=step))
         if step.wait_s:
             await asyncio.sleep(step.wait_s)
@@ -232,10 +256,12 @@ class Runner:
         finally:
             result = self._measure_step(step, evictions)
             self._steps[step.id] = result
-        verdicts = tuple(judge(expectation, step.name, self._values_for(step)) for expectation in step.expect)
-        self._verdicts[step.id] = verdicts
+        self._verdicts[step.id] = verdicts = self._judge(step)
         self._tell(StepFinished(result=result, verdicts=verdicts))
         return result
+
+    def _judge(self, step: Step) -> tuple[Verdict, ...]:
+        return tuple(judge(expectation, step.name, self._values_for(step)) for expectation in step.expect)
 
     async def _send_all(self, step: Step) -> None:
         """Send the step's requests, at most `concurrency` in flight at a time, and wait for all to end."""
