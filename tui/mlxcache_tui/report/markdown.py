@@ -72,7 +72,7 @@ def _reuse_bar(run: RunResult) -> str:
 
 
 def _flags_text(flags: dict[str, Any]) -> str:
-    return limits_text({name: value for name, value in flags.items() if value not in (None, False, "")}) or UNKNOWN
+    return limits_text({name: value for name, value in flags.items() if value not in (None, False, "", {})}) or UNKNOWN
 
 
 def limits_text(flags: dict[str, Any]) -> str:
