@@ -47,6 +47,7 @@ VIEWER_BYTES = 8 << 20
 VIEWERS = 16
 SEND_BYTES = 256 << 10
 QUEUE_EVENTS = 100_000
+BATCH_EVENTS = 500
 KEPT_PROMPTS = 200
 KEPT_PROMPT_BYTES = 32 << 20
 ANSWER_CHARS = 64 << 10
@@ -331,7 +332,7 @@ class Viewer:
         connection.setblocking(False)
         self.connection = connection
         self._pending = collections.deque(greeting)
-        self._size = self._greeting = sum(map(len, greeting))
+        self.size = self._greeting = sum(map(len, greeting))
         self.lost = 0
 
     @property
@@ -341,17 +342,17 @@ class Viewer:
     @property
     def ready_again(self) -> bool:
         """It lost events and has read most of the rest by now."""
-        return self.lost > 0 and self._size < VIEWER_BYTES // 2
+        return self.lost > 0 and self.size < VIEWER_BYTES // 2
 
     def add(self, line: bytes) -> None:
-        if self.lost or self._size + len(line) > VIEWER_BYTES + self._greeting:
+        if self.lost or self.size + len(line) > VIEWER_BYTES + self._greeting:
             self.lost += 1
         else:
             self.put(line)
 
     def put(self, line: bytes) -> None:
         self._pending.append(line)
-        self._size += len(line)
+        self.size += len(line)
 
     def flush(self) -> bool:
         """Send what it takes now; False when it has gone."""
@@ -359,8 +360,8 @@ class Viewer:
             while self._pending:
                 block = self._block()
                 sent = self.connection.send(block)
-                self._size -= sent
-                self._greeting = min(self._greeting, self._size)
+                self.size -= sent
+                self._greeting = min(self._greeting, self.size)
                 if sent < len(block):
                     self._pending.appendleft(block[sent:])
         except BlockingIOError:
@@ -440,11 +441,14 @@ class Hub:
     def _run(self) -> None:
         while True:
             item = self._next()
-            for _ in range(500):
-                if item is None:
-                    break
+            left = BATCH_EVENTS
+            while item is not None:
                 with self._guard:
                     self._take(*item)
+                left -= 1
+                # A burst of long texts is sent while it is worked off, so that a viewer that reads loses nothing.
+                if left == 0 or any(viewer.size > SEND_BYTES for viewer in self._viewers):
+                    break
                 item = self._waiting_item()
             with self._guard:
                 self._tick()
@@ -1166,8 +1170,10 @@ class Hooks:
             reasoning, calls = named.get("reasoning_text"), named.get("tool_calls")
             here.exchange.replied(text or "", reasoning or "", calls or [], finish_reason)
 
-    def _log_message(self, _handler: Any, form: Any, *args: Any) -> None:
-        self._own_line((str(form) % args).translate(CONTROL_MARKS))
+    def _log_message(self, handler: Any, form: Any, *args: Any) -> None:
+        if here.exchange is not None:
+            text = (str(form) % args).translate(CONTROL_MARKS)
+            self._own_line(f"{handler.address_string()} - - [{handler.log_date_time_string()}] {text}")
 
     # the generator: called by the HTTP threads, running in its own
 
