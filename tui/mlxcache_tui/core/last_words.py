@@ -47,4 +47,4 @@ def cause_of(lines: Sequence[str]) -> str | None:
             return explain(usage.group(1))
         if _EXCEPTION.match(line):
             return explain(line)
-    return lines[-1].strip() if lines else None
+    return explain(lines[-1].strip()) if lines else None

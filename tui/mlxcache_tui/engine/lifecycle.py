@@ -108,8 +108,12 @@ class Lifecycle:
         """Look at an event that was just told: a model loaded, a request answered, the worker dead."""
         self._vitals.heed(event)
         match event:
-            case ev.ObserverConnected(log_path=str(path)) if self._log_path is None:
-                self._follow_log(path)
+            case ev.ObserverConnected(log_path=path):
+                if path and self._log_path is None:
+                    self._follow_log(path)
+                if not self._vitals.ours:
+                    # A server that was started without a model loads none: only its answer shows that it is ready.
+                    self._look_now.set()
             case ev.ObserverLost():
                 self._look_now.set()
 

@@ -85,6 +85,8 @@ class Vitals:
             case ev.ObserverConnected(pid=pid):
                 self.process_is(pid)
                 self.observed = True
+                if not self.ours:
+                    self.phase = "starting"
             case ev.ModelLoadStarted():
                 self.loading, self.phase = True, "loading"
             case ev.ModelLoaded(model=model):

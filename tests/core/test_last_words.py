@@ -1,0 +1,60 @@
+"""The cause of a server's end, found in what it printed last."""
+
+import pytest
+
+from mlxcache_tui.core.last_words import cause_of, explain
+
+TRACEBACK = ("Traceback (most recent call last):", '  File "server.py", line 3, in main', "    run()")
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ((), None),
+        (("only this",), "only this"),
+        ((*TRACEBACK, "ValueError: bad shape", "127.0.0.1 - - GET /health"), "ValueError: bad shape"),
+        ((*TRACEBACK, "mlx.core.SomeError: deep"), "SomeError: deep"),
+        (
+            ("2026-11-29 16:56:41,797 - ERROR - mlx_lm.server generation thread died: out of words", *TRACEBACK),
+            "out of words",
+        ),
+        (
+            ("usage: mlx_lm.server [-h]", "mlx_lm.server: error: unrecognized arguments: --x 1"),
+            "unrecognized arguments: --x 1",
+        ),
+        (
+            (*TRACEBACK, "OSError: [Errno 98] Address already in use"),
+            "its port was taken by another process meanwhile: choose another with --port",
+        ),
+    ],
+)
+def test_the_line_that_tells_most(lines: tuple[str, ...], cause: str | None) -> None:
+    assert cause_of(lines) == cause
+
+
+def test_a_python_without_mlx_lm_is_told_with_what_to_do() -> None:
+    for line in (
+        "mlxcache observer: /x/python cannot import mlx_lm.server (ModuleNotFoundError: No module named 'mlx_lm')",
+        "/x/python: No module named mlx_lm",
+        "ModuleNotFoundError: No module named 'mlx_lm'",
+    ):
+        assert "install mlx-lm there" in (cause_of((line,)) or explain(line))
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (
+            "LocalEntryNotFoundError: Got: ConnectError: [Errno -2] Name or service not known",
+            "check the name and the network",
+        ),
+        ("huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error.", "has no model of this name"),
+        ("FileNotFoundError: No safetensors found in /models/x", "there are no weights in /models/x"),
+    ],
+)
+def test_what_people_meet_first_is_explained(error: str, meaning: str) -> None:
+    assert meaning in explain(error)
+
+
+def test_an_unknown_error_stays_as_it_is() -> None:
+    assert explain("RuntimeError: [metal] odd") == "RuntimeError: [metal] odd"

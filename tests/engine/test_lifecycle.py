@@ -1,0 +1,134 @@
+"""The lifecycle through the engine, on servers made of a few lines (for the real one see tests/live)."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mlxcache_tui.core.commands import AttachServer, RestartServer, ServerSpec, StartServer, StopServer
+from mlxcache_tui.engine import launch as launching
+from mlxcache_tui.engine import lifecycle, vitals
+from mlxcache_tui.models.fetch import DemoModelCancelledError
+from support.engines import ask, notices, phase, running, send, until
+from support.stub_server import DONE, Received, Script, Stub, data, head, serve
+
+HEALTHY = [head(content_type="application/json"), b'{"status":"ok"}']
+ANSWER = [
+    head(),
+    data({"choices": [{"index": 0, "delta": {"content": "Yes"}, "finish_reason": "stop"}]}),
+    data({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}),
+    DONE,
+]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks come quickly, and silence is judged after a second."""
+    monkeypatch.setattr(lifecycle, "LOOK_S", 0.2)
+    monkeypatch.setattr(lifecycle, "LOOK_READY_S", 0.3)
+    monkeypatch.setattr(vitals, "SILENCE_S", 0.8)
+
+
+@contextlib.asynccontextmanager
+async def hanging(release: asyncio.Event) -> AsyncIterator[Stub]:
+    """/health is well; a completion says nothing until it is released, as with a dead generation thread."""
+
+    def answer(request: Received) -> Script:
+        return HEALTHY if request.path == "/health" else [release, *ANSWER]
+
+    async with serve(answer) as stub:
+        yield stub
+
+
+async def test_a_dead_thread_behind_a_healthy_port_is_noticed() -> None:
+    release = asyncio.Event()
+    async with hanging(release) as stub, running(AttachServer(url=stub.url)) as engine:
+        await phase(engine, "ready", limit_s=5)
+        key = send(engine, "Hello?")
+        assert "no word on 1 open requests" in await phase(engine, "not_answering", limit_s=5)
+        assert engine.state.requests[key].outcome is None
+        release.set()
+        await phase(engine, "ready", limit_s=5)
+        await until(engine, lambda state: state.requests[key].outcome == "done", 5)
+
+
+async def test_a_server_that_says_503_and_then_is_another() -> None:
+    status = ["503 Service Unavailable", "unavailable"]
+
+    def answer(request: Received) -> Script:
+        if request.path != "/health":
+            return ANSWER
+        return [head(status[0], "application/json"), b'{"status":"%s"}' % status[1].encode()]
+
+    async with serve(answer) as stub, running(AttachServer(url=stub.url)) as engine:
+        assert "503" in await phase(engine, "worker_dead", limit_s=5)
+        status[:] = ["200 OK", "ok"]
+        await phase(engine, "ready", limit_s=5)
+        assert (await ask(engine, "Hello?")).outcome == "done"
+
+
+async def test_models_are_asked_once() -> None:
+    async with serve(lambda _: HEALTHY) as stub, running(AttachServer(url=stub.url)) as engine:
+        await phase(engine, "ready", limit_s=5)
+        async with asyncio.timeout(5):
+            while len(stub.requests) < 6:  # noqa: ASYNC110 - the stub tells nobody
+                await asyncio.sleep(0.05)
+        assert [request.path for request in stub.requests].count("/v1/models") == 1
+
+
+async def test_what_is_not_ours_is_neither_stopped_nor_restarted() -> None:
+    async with serve(lambda _: HEALTHY) as stub, running(AttachServer(url=stub.url)) as engine:
+        await phase(engine, "ready", limit_s=5)
+        engine.submit(StopServer())
+        engine.submit(RestartServer())
+        await until(engine, lambda _: "not restarted" in notices(engine), 5)
+        assert "not stopped" in notices(engine)
+        assert engine.state.server.phase == "ready"
+
+
+async def test_attaching_elsewhere_leaves_the_first_alone() -> None:
+    async with (
+        serve(lambda _: HEALTHY) as one,
+        serve(lambda request: HEALTHY if request.path == "/health" else ANSWER) as two,
+        running(AttachServer(url=one.url)) as engine,
+    ):
+        await phase(engine, "ready", limit_s=5)
+        engine.submit(AttachServer(url=two.url))
+        await until(engine, lambda state: state.server.url == two.url and state.server.phase == "ready", 5)
+        assert (await ask(engine, "Hello?")).outcome == "done"
+        assert not [request for request in one.requests if request.method == "POST"]
+
+
+async def test_the_end_does_not_wait_for_a_model_that_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def ensure(*_: object, cancel: threading.Event, **__: object) -> Path:
+        begun.set()
+        assert cancel.wait(10)
+        raise DemoModelCancelledError("stopped")
+
+    monkeypatch.setattr(launching, "ensure_demo_model", ensure)
+    async with asyncio.timeout(5):
+        async with running(ServerSpec(model="demo:smollm2", port=0)) as engine:
+            await asyncio.to_thread(begun.wait, 5)
+    assert engine.state.server.phase == "starting"
+
+
+async def test_a_newer_start_takes_the_place_of_one_that_fetches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begun = threading.Event()
+
+    def ensure(*_: object, cancel: threading.Event, **__: object) -> Path:
+        begun.set()
+        assert cancel.wait(10)
+        raise DemoModelCancelledError("stopped")
+
+    monkeypatch.setattr(launching, "ensure_demo_model", ensure)
+    async with running(ServerSpec(model="demo:smollm2", port=0)) as engine:
+        await asyncio.to_thread(begun.wait, 5)
+        engine.submit(StartServer(spec=ServerSpec(model=str(tmp_path / "none"), port=0)))
+        assert "no model folder" in await phase(engine, "exited", limit_s=5)
