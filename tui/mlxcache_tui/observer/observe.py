@@ -403,6 +403,8 @@ class Hub:
         self._prompts = Prompts()
         self._entries = Entries()
         self._history = History(self._prompts)
+        self._names = TokenNames()
+        self._names_guard = Guard(self, "token names")
         self._viewers: list[Viewer] = []
         self._waiting: list[socket.socket] = []
         self._flags: Fields | None = None
@@ -418,6 +420,7 @@ class Hub:
             "_limits": self._take_limits,
             "_composed": self._take_composed,
             "_lookup": self._take_lookup,
+            "_tokenizer": self._take_tokenizer,
             "_cache": self._take_cache,
         }
 
@@ -548,7 +551,8 @@ class Hub:
             "started_ns": STARTED_NS,
             **self.versions,
         }
-        greeting = [encode("ObserverConnected", now, hello), *self._history.greeting(), *self._snapshot(now)]
+        greeting = [encode("ObserverConnected", now, hello), *self._names.greeting(now), *self._history.greeting()]
+        greeting += self._snapshot(now)
         self._viewers.append(Viewer(connection, greeting))
 
     def _snapshot(self, now: int) -> list[bytes]:
@@ -585,7 +589,13 @@ class Hub:
         self._send("RequestComposed", at_ns, {**fields, "messages": named, "params": bounded(params)})
         self._send("RequestSent", at_ns, {"key": fields["key"]})
 
+    def _take_tokenizer(self, _: int, fields: Fields) -> None:
+        self._names.tokenizer = fields["tokenizer"]
+
     def _take_lookup(self, at_ns: int, fields: Fields) -> None:
+        with self._names_guard:
+            if line := self._names.line(at_ns, fields["model"], fields["tokens"]):
+                self._broadcast(line)
         self._send("LookedUp", at_ns, {**fields, "tokens": self._prompts.add(fields["key"], fields["tokens"])})
 
     def _take_cache(self, at_ns: int, fields: Fields) -> None:
@@ -901,6 +911,8 @@ class CacheWatch:
         if self._found is not None:
             ways = (("exact", self._found.exact), ("trimmed", self._found.longer), ("extended", self._found.shorter))
             how = next((name for name, way in ways if tokens is way), "none")
+            # The trie also calls an entry of one token, which cannot be its `shorter`, a longer one.
+            how = "extended" if how == "trimmed" and len(tokens) == self._found.common_prefix else how
             self._used = (getattr(entry, ENTRY_ATTRIBUTE, None), how)
 
     def end_lookup(self, result: Any, _cache: Any, model: Any, tokens: list[int]) -> None:
@@ -1102,11 +1114,20 @@ class Hooks:
             server: the module `mlx_lm.server`.
             cache: the module that defines `PromptTrie` (`mlx_lm.models.cache`).
         """
-        self._hook_requests(getattr(server, "APIHandler", None))
-        self._hook_generator(getattr(server, "ResponseGenerator", None), getattr(server, "BatchGenerator", None))
-        self._hook_cache(getattr(server, "LRUPromptCache", None), getattr(cache, "PromptTrie", None))
-        self._hook_model(getattr(server, "ModelProvider", None))
-        self._hook_log()
+        groups: dict[str, Callable[[], None]] = {
+            "requests": lambda: self._hook_requests(getattr(server, "APIHandler", None)),
+            "generator": lambda: self._hook_generator(
+                getattr(server, "ResponseGenerator", None), getattr(server, "BatchGenerator", None)
+            ),
+            "cache": lambda: self._hook_cache(
+                getattr(server, "LRUPromptCache", None), getattr(cache, "PromptTrie", None)
+            ),
+            "model": lambda: self._hook_model(getattr(server, "ModelProvider", None)),
+            "log": self._hook_log,
+        }
+        for name, hook in groups.items():
+            with Guard(self._hub, f"group {name}"):
+                hook()
 
     def _set(
         self,
@@ -1119,7 +1140,7 @@ class Hooks:
     ) -> bool:
         """Wrap the function that `label` (Class.name) names; False, and noted as missing, where there is none."""
         name = label.partition(".")[2]
-        original = getattr(owner, name, None)
+        original = getattr(owner, name, None) if owner is not None else None
         if not callable(original):
             self._hub.missing.append(label)
             return False
@@ -1293,6 +1314,7 @@ class Hooks:
         if error is not None:
             self._hub.tell("ModelLoadFailed", model=names["model"], error=error_line(error))
         else:
+            self._hub.tell("_tokenizer", tokenizer=getattr(provider, "tokenizer", None))
             self._hub.tell("ModelLoaded", **names, seconds=seconds, **model_facts(provider, self._hub))
 
     # the log
@@ -1340,6 +1362,62 @@ def memory_reader(core: Any) -> Callable[[], Fields] | None:
     if not all(callable(reader) for reader in readers.values()):
         return None
     return lambda: {field: int(reader()) for field, reader in readers.items() if reader is not None}
+
+
+# --- what tokens say (in the hub's thread) ---------------------------------------------------------------------------
+
+
+def byte_letters() -> dict[str, int]:
+    """The letters that byte-level vocabularies write bytes with: printable ones stand for themselves (GPT-2's rule)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(256 + index): byte for index, byte in enumerate(others)}
+
+
+BYTE_LETTERS = byte_letters()
+BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
+
+
+def piece_bytes(piece: str, byte_level: bool) -> bytes:
+    """The bytes that a piece of a vocabulary stands for."""
+    if byte_level:
+        found = [BYTE_LETTERS.get(letter) for letter in piece]
+        # A token added to the vocabulary is written as it is, with letters that bytes are not written with.
+        return piece.encode("utf-8", "replace") if None in found else bytes(byte for byte in found if byte is not None)
+    byte = BYTE_PIECE.fullmatch(piece)
+    return bytes([int(byte[1], 16)]) if byte else piece.replace("\u2581", " ").encode("utf-8", "replace")
+
+
+class TokenNames:
+    """What each token says, told once to the viewers, and to one that comes late in its greeting."""
+
+    def __init__(self) -> None:
+        self.tokenizer: Any = None
+        self._told: dict[str | None, dict[int, str]] = {}
+
+    def line(self, at_ns: int, model: str | None, tokens: list[int]) -> bytes | None:
+        """An event with the tokens of a prompt that were not told of before; None if there are none."""
+        told = self._told.setdefault(model, {})
+        # A token of an image has a number beyond any vocabulary.
+        new = [token for token in set(tokens).difference(told) if 0 <= token < 1 << 31]
+        if not new or self.tokenizer is None:
+            return None
+        # The letter of the blank is in every byte-level vocabulary, and in no other.
+        blank = self.tokenizer.convert_tokens_to_ids("\u0120")
+        byte_level = blank is not None and self.tokenizer.convert_ids_to_tokens(blank) == "\u0120"
+        pieces = zip(new, self.tokenizer.convert_ids_to_tokens(new), strict=True)
+        told.update((token, piece_bytes(piece, byte_level).hex()) for token, piece in pieces if isinstance(piece, str))
+        pairs = [(token, told[token]) for token in new if token in told]
+        return encode("TokensNamed", at_ns, {"pairs": pairs, "model": model})
+
+    def greeting(self, now: int) -> list[bytes]:
+        """All that was told so far."""
+        return [
+            encode("TokensNamed", now, {"pairs": list(told.items()), "model": model})
+            for model, told in self._told.items()
+            if told
+        ]
 
 
 # --- process ---------------------------------------------------------------------------------------------------------
