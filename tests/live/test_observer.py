@@ -189,7 +189,6 @@ def test_the_lines_of_a_request_are_in_the_log(observed: Server, viewer: Viewer)
     assert {text for text in owned if "POST" not in text} <= messages
 
 
-@pytest.mark.xfail(reason="the observer tells the access line without its address and date, so that none matches")
 def test_the_access_line_of_a_request_is_in_the_log(observed: Server, viewer: Viewer) -> None:
     observed.ask("Access?", key="access", max_tokens=1)
     viewer.wait(RequestEnded, "access")

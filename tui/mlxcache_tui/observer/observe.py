@@ -60,6 +60,7 @@ GATHER_S = 0.02
 GREET_AFTER_S = 10.0
 """A viewer that connects before the server has read its flags is greeted then, or after this time without them."""
 LEASH_PATIENCE_S = 1.0
+EXIT_USAGE = 2
 EXIT_NO_SERVER = 3
 
 KEY_HEADER = "X-Mlxcache-Request"
@@ -1443,9 +1444,12 @@ def listen(path: Path) -> socket.socket:
         mask = os.umask(0o177)
         try:
             server.bind(str(path))
+            server.listen(8)
+        except OSError:
+            server.close()
+            raise
         finally:
             os.umask(mask)
-        server.listen(8)
     except OSError as error:
         raise SocketError(f"cannot listen on {path}: {error}") from error
     return server
@@ -1476,7 +1480,13 @@ def accept_viewers(server: socket.socket, hub: Hub) -> None:
 
 
 def hold_leash(remove: Callable[[], None]) -> None:
-    """End this process as soon as the other end of standard input is closed, however its holder ended."""
+    """End this process as soon as the other end of standard input is closed, however its holder ended.
+
+    Standard input itself becomes empty, so that nothing that asks a question can take the leash's place.
+
+    Raises:
+        OSError: there is no standard input.
+    """
     leash = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -1517,7 +1527,11 @@ def main() -> None:
             owned.pop().unlink(missing_ok=True)
 
     if arguments.leash:
-        hold_leash(remove)
+        try:
+            hold_leash(remove)
+        except OSError as error:
+            complain(f"--leash needs a pipe as standard input ({error})")
+            sys.exit(EXIT_USAGE)
     try:
         server = importlib.import_module("mlx_lm.server")
         core = importlib.import_module("mlx.core")
