@@ -34,7 +34,7 @@ from mlxcache_tui.store.policies import Policy
 from mlxcache_tui.store.recorder import Recorder
 
 DRAIN_S = 0.1
-"""Seconds between two folds, at most ten a second: what a terminal over SSH can take."""
+"""Seconds between two folds while somebody draws: at most ten a second, what a terminal over SSH can take."""
 
 Listener = Callable[[frozenset[Part]], None]
 
@@ -160,7 +160,8 @@ class Engine:
     def _wake(self) -> None:
         assert self._consumer is not None
         left = self._last_drain + DRAIN_S - self._consumer.time()
-        if left > 0:
+        # Only a screen has to be spared: a headless run would wait between its requests for nothing.
+        if left > 0 and self._listeners:
             self._consumer.call_later(left, self._drain)
         else:
             self._drain()
