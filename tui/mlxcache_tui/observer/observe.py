@@ -594,8 +594,9 @@ class Hub:
         self._names.tokenizer = fields["tokenizer"]
 
     def _take_lookup(self, at_ns: int, fields: Fields) -> None:
+        model, tokens = fields["model"], fields["tokens"]
         with self._names_guard:
-            if line := self._names.line(at_ns, fields["model"], fields["tokens"]):
+            if line := self._names.line(at_ns, model, tokens):
                 self._broadcast(line)
         self._send("LookedUp", at_ns, {**fields, "tokens": self._prompts.add(fields["key"], fields["tokens"])})
 
