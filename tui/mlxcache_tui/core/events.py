@@ -322,6 +322,16 @@ class LookedUp(Event, frozen=True, kw_only=True):
     model: str | None = None
 
 
+class TokensNamed(Event, frozen=True, kw_only=True):
+    """What tokens say, once for each: (id, bytes as hex). Bytes, since a piece may be a part of a character.
+
+    `model` is the one whose tokenizer gave them, as in `LookedUp`: another one has other ids.
+    """
+
+    pairs: tuple[tuple[int, str], ...]
+    model: str | None = None
+
+
 class EntryInserted(Event, frozen=True, kw_only=True):
     """An entry was stored. `replaced`: the older entry of the identical tokens that it took the place of."""
 
@@ -470,6 +480,7 @@ AnyEvent = (
     | UsageReported
     | RequestEnded
     | LookedUp
+    | TokensNamed
     | EntryInserted
     | EntrySwallowed
     | EntryEvicted

@@ -25,6 +25,7 @@ def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
             return _apply_sample(state, event)
         case (
             ev.LookedUp()
+            | ev.TokensNamed()
             | ev.EntryInserted()
             | ev.EntrySwallowed()
             | ev.EntryEvicted()

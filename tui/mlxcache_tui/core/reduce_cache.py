@@ -10,7 +10,15 @@ from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.core.views import MemoryMark
 
 Part = Literal["requests", "cache", "memory", "log"]
-_CacheEvent = ev.LookedUp | ev.EntryInserted | ev.EntrySwallowed | ev.EntryEvicted | ev.CacheSnapshot | ev.CacheCounted
+_CacheEvent = (
+    ev.LookedUp
+    | ev.TokensNamed
+    | ev.EntryInserted
+    | ev.EntrySwallowed
+    | ev.EntryEvicted
+    | ev.CacheSnapshot
+    | ev.CacheCounted
+)
 
 
 def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
@@ -19,6 +27,9 @@ def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
         case ev.LookedUp():
             _looked_up(state, event)
             return frozenset({"requests", "cache"})
+        case ev.TokensNamed(pairs=pairs, model=model):
+            known = state.vocabularies.setdefault(model, {})
+            known.update((token, bytes.fromhex(text)) for token, text in pairs if is_hex(text))
         case ev.EntryInserted():
             _inserted(state, event)
         case ev.EntrySwallowed(entry=entry, by=by, key=key):
@@ -35,6 +46,11 @@ def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
             if state.cache.known == "unknown":
                 state.cache.known = "counted"
     return frozenset({"cache"})
+
+
+def is_hex(text: str) -> bool:
+    """Whether the text is bytes in hex: a session file may say anything."""
+    return len(text) % 2 == 0 and all(digit in "0123456789abcdef" for digit in text)
 
 
 def take_limits(state: SessionState, flags: dict[str, Any]) -> None:

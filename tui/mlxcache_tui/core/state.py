@@ -228,6 +228,8 @@ class SessionState:
     requests: dict[str, RequestState] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
+    vocabularies: dict[str | None, dict[int, bytes]] = field(default_factory=dict)
+    """What each token says, by model; only tokens that stood in a prompt."""
     cache: CacheState = field(default_factory=CacheState)
     memory: MemoryState = field(default_factory=MemoryState)
     log: LogState = field(default_factory=LogState)

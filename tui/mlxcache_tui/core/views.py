@@ -212,6 +212,41 @@ class DetailView(View, frozen=True, kw_only=True):
     curl: str
 
 
+class LensPart(View, frozen=True, kw_only=True):
+    """A piece of a prompt's text. `same`: as in the request it is compared with (None: compared with none)."""
+
+    text: str
+    tokens: int | None
+    reused: bool | None
+    """Taken from the cache; None: not known."""
+    same: bool | None
+
+
+class LensView(View, frozen=True, kw_only=True):
+    """A prompt beside another one, both in pieces: cut where reuse ends and where they first differ."""
+
+    key: str
+    number: int
+    exact: bool
+    """The whole prompt as the server saw it; else only the messages as sent."""
+    note: str
+    tokens: int | None
+    cached: int | None
+    shared: int | None
+    """Tokens before the first difference; None: not compared, or not known."""
+    parts: tuple[LensPart, ...]
+    other_key: str | None
+    other_number: int | None
+    other_policy: str
+    other_parts: tuple[LensPart, ...]
+    """The pieces that both have are those of `parts`."""
+    others: tuple[str, ...]
+    """Keys of the requests that it can be compared with, in order."""
+    here: str
+    """The token (or the text) at the first difference; empty where there is none."""
+    there: str
+
+
 class NoticeView(View, frozen=True, kw_only=True):
     """A line for the person. `seq` never repeats."""
 
