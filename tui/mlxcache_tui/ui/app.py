@@ -130,6 +130,10 @@ class MonitorApp(App[int]):
     def _detail_moved(self, event: DetailScreen.Moved) -> None:
         self.requests.move_detail(event.by)
 
+    @on(DetailScreen.LensWanted)
+    def _lens_wanted(self, event: DetailScreen.LensWanted) -> None:
+        self.requests.show_lens(event.key, event.against)
+
     @on(DetailScreen.CurlCopied)
     def _curl_copied(self, event: DetailScreen.CurlCopied) -> None:
         self.requests.copied(event.text)

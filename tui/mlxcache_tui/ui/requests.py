@@ -8,6 +8,7 @@ import msgspec
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.forecast import forecast
+from mlxcache_tui.core.lens import PromptTexts, lens_view
 from mlxcache_tui.core.views import DetailView
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.widgets.composer import Composer
@@ -24,6 +25,7 @@ class Requests:
         self._app = app
         self._drafts: dict[str, cmd.Draft] = {}
         self._detail_key: str | None = None
+        self._texts = PromptTexts()
 
     def send(self, count: int) -> None:
         """Send the composer's draft, `count` copies at once."""
@@ -88,6 +90,12 @@ class Requests:
         view = self._view(self._detail_key) if self._detail_key else None
         if view is not None:
             screen.show(view)
+
+    def show_lens(self, key: str, against: str | None) -> None:
+        """Put the prompt of the open request into the detail view, beside another one."""
+        engine, screen = self._app.engine, self._app.screen
+        if engine is not None and isinstance(screen, DetailScreen) and key == self._detail_key:
+            screen.show_lens(lens_view(engine.state, key, against, self._texts))
 
     def move_detail(self, by: int) -> None:
         """Go on to the next or the previous request."""

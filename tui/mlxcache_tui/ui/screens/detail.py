@@ -12,8 +12,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, Tab, Tabs
 
 from mlxcache_tui.core.units import human_duration
-from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.core.views import DetailView, LensView
 from mlxcache_tui.draw.timeline import draw_timeline
+from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
 
 SECTIONS = ("answer", "why", "prompt", "timeline", "facts", "curl")
@@ -52,6 +53,10 @@ class DetailScreen(ModalScreen[None]):
         self._section = SECTIONS[0]
         self._reasoning_open: bool | None = None
         """None until somebody chose: open as long as there is no answer."""
+        self._lens: LensView | None = None
+        self._against: str | None = None
+        """The request to compare with that somebody chose."""
+        self._lens_of: tuple[object, ...] = ()
         self._drawers: dict[str, Callable[[DetailView], tuple[Block, ...]]] = {
             "answer": self._answer_blocks,
             "why": _why_blocks,
@@ -69,6 +74,7 @@ class DetailScreen(ModalScreen[None]):
             yield tabs
             yield Static("", id="summary", markup=False)
             yield TextFlow(id="body")
+            yield PrefixLens(id="lens")
         yield Footer()
 
     def show(self, view: DetailView) -> None:
@@ -76,15 +82,21 @@ class DetailScreen(ModalScreen[None]):
         if view == self._view:
             return
         if view.row.key != self._view.row.key:
-            self._reasoning_open = None
+            self._reasoning_open = self._lens = self._against = None
             self.query_one("#body", TextFlow).scroll_home(animate=False)
         self._view = view
+        self._draw()
+
+    def show_lens(self, lens: LensView | None) -> None:
+        """The prompt of the open request beside another one; None: there is only what was sent, as messages."""
+        self._lens = lens
+        if lens is not None:
+            self.query_one(PrefixLens).show(lens)
         self._draw()
 
     def on_mount(self) -> None:
         """Draw; the text has the focus so that the arrow keys scroll."""
         self._draw()
-        self.query_one("#body").focus()
 
     def on_resize(self) -> None:
         """The bars of the timeline follow the width."""
@@ -97,6 +109,12 @@ class DetailScreen(ModalScreen[None]):
             self._section = event.tab.id
             self.query_one("#body", TextFlow).scroll_home(animate=False)
             self._draw()
+
+    @on(PrefixLens.Chosen)
+    def _other_chosen(self, event: PrefixLens.Chosen) -> None:
+        event.stop()
+        self._against = event.key
+        self._draw()
 
     def action_close(self) -> None:
         """Back to the panes."""
@@ -131,7 +149,21 @@ class DetailScreen(ModalScreen[None]):
         view = self._view
         self.query_one("#detail").border_title = view.title
         self.query_one("#summary", Static).update(" · ".join(_summary(view)))
-        self.query_one("#body", TextFlow).show(self._drawers[self._section](view))
+        self._want_lens()
+        lens_open = self._section == "prompt" and self._lens is not None
+        body, lens = self.query_one("#body", TextFlow), self.query_one(PrefixLens)
+        body.display, lens.display = not lens_open, lens_open
+        (lens if lens_open else body).focus()
+        if not lens_open:
+            body.show(self._drawers[self._section](view))
+
+    def _want_lens(self) -> None:
+        """Ask for the prompt, once for each state of it: putting a long one together takes a moment."""
+        row = self._view.row
+        wanted = (row.key, self._against, row.cached_tokens, row.reason)
+        if self._section == "prompt" and wanted != self._lens_of:
+            self._lens_of = wanted
+            self.post_message(self.LensWanted(row.key, self._against))
 
     def _reasoning_is_open(self) -> bool:
         return self._reasoning_open if self._reasoning_open is not None else not self._view.answer
@@ -168,6 +200,13 @@ class DetailScreen(ModalScreen[None]):
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
+
+    class LensWanted(Message):
+        """The prompt of request `key` is wanted, beside that of `against` (None: whichever it is best held against)."""
+
+        def __init__(self, key: str, against: str | None) -> None:
+            super().__init__()
+            self.key, self.against = key, against
 
     class CurlCopied(Message):
         """The request as curl went to the terminal's clipboard (`text`: to put it on the machine's own one too)."""
