@@ -4,10 +4,12 @@ import argparse
 import shlex
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
+from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.settings import Settings
 
 BAD_INPUT = 2
@@ -41,7 +43,15 @@ def run(args: argparse.Namespace) -> int:
         return BAD_INPUT
     from mlxcache_tui.ui.app import MonitorApp
 
-    return MonitorApp(settings).run() or 0
+    return MonitorApp(settings, _reports).run() or 0
+
+
+def _reports(runs: Sequence[RunResult], several: bool) -> tuple[tuple[str, str], ...]:
+    """What a scenario's results are saved as: file ending and text."""
+    from mlxcache_tui.report.json import to_json
+    from mlxcache_tui.report.markdown import to_markdown
+
+    return ("md", to_markdown(runs)), ("json", to_json(runs, several=several))
 
 
 def settings_of(args: argparse.Namespace) -> tuple[Settings | None, str]:

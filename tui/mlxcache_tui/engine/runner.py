@@ -267,11 +267,15 @@ class Runner:
         """Send the step's requests, at most `concurrency` in flight at a time, and wait for all to end."""
         waiting = deque(enumerate(step.users * step.repeat))
         while waiting or self._open:
-            while waiting and len(self._open) < step.concurrency:
+            while (room := bool(waiting) and len(self._open) < step.concurrency) and not self._is_held():
                 await self._going.wait()
                 index, user = waiting.popleft()
                 self._send(draft_of(self.scenario, step, user, self._variables, self._earlier(step, index)), step)
-            await self.engine.until(lambda state: _dead(state) or any(_ended(state, key) for key in self._open))
+            await self.engine.until(
+                lambda state: (
+                    _dead(state) or any(_ended(state, key) for key in self._open) or (room and not self._is_held())
+                )
+            )
             for key in [key for key in self._open if _ended(self.engine.state, key)]:
                 await self._settle(key)
                 self._open.remove(key)
@@ -281,6 +285,10 @@ class Runner:
                     await self.engine.until(_dead, LOST_S)
             if _dead(self.engine.state):
                 raise _lost(self.engine.state)
+
+    def _is_held(self) -> bool:
+        """Whether nothing may be sent, while requests in flight are still to be heeded."""
+        return bool(self._open) and not self._going.is_set()
 
     def _send(self, draft: Draft, step: Step) -> None:
         key = self.engine.new_key()

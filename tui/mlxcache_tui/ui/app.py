@@ -15,16 +15,19 @@ from mlxcache_tui.core.actions import key_label
 from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
-from mlxcache_tui.ui.keys import ACTIONS, bindings
+from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, bindings
 from mlxcache_tui.ui.messages import StateChanged
 from mlxcache_tui.ui.requests import Requests
+from mlxcache_tui.ui.scenarios import Reporter, Scenarios
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
+from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.servers import Servers
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.request_table import RequestTable
+from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane, Wish
 
 if TYPE_CHECKING:
     from mlxcache_tui.engine.engine import Engine
@@ -42,14 +45,17 @@ class MonitorApp(App[int]):
     ENABLE_COMMAND_PALETTE = True
     NOTIFICATION_TIMEOUT = NOTICE_S
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, reporter: Reporter | None = None) -> None:
+        """`reporter` makes the files that a scenario's results are saved as."""
         super().__init__()
         self.settings = settings
+        self.reporter = reporter
         self.engine: Engine | None = None
         self.presenter = Presenter()
         self.monitor = MonitorScreen()
         self.requests = Requests(self)
         self.servers = Servers(self)
+        self.scenarios = Scenarios(self)
         self._changed: set[Part] = set()
         self._stack = AsyncExitStack()
         self._notices_seen = 0
@@ -67,6 +73,7 @@ class MonitorApp(App[int]):
 
     async def on_unmount(self) -> None:
         """A server of ours stops with us; what was measured is on disk."""
+        await self.scenarios.close()
         await self._stack.aclose()
 
     async def _open(self) -> None:
@@ -142,6 +149,14 @@ class MonitorApp(App[int]):
     def _save_wanted(self, event: DetailScreen.SaveRequested) -> None:
         self.requests.save(event.view)
 
+    @on(ScenarioPane.Asked)
+    def _scenario_asked(self, event: ScenarioPane.Asked) -> None:
+        self.scenarios.heed(event)
+
+    @on(ScenarioPicker.FileNamed)
+    def _file_named(self, event: ScenarioPicker.FileNamed) -> None:
+        self.scenarios.open_file(event.picker, event.path)
+
     # --- actions, as in the key table ---
 
     def action_send(self) -> None:
@@ -174,6 +189,12 @@ class MonitorApp(App[int]):
 
     def action_cycle_count(self) -> None:
         self.monitor.query_one(Composer).cycle_count()
+
+    def action_scenarios(self) -> None:
+        self.scenarios.open_picker()
+
+    def action_scenario(self, wish: Wish) -> None:
+        self.scenarios.pane.action_ask(wish)
 
     def action_server(self) -> None:
         self.servers.open_form()
@@ -212,6 +233,8 @@ class MonitorApp(App[int]):
         anywhere = ("quit", "command_palette", "help")
         ours = {info.id.partition("(")[0] for info in ACTIONS}
         if action in ours and action not in anywhere and self.screen is not self.monitor:
+            return False
+        if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
             return False
         return super().check_action(action, parameters)
 

@@ -72,6 +72,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
         scope="anywhere",
     ),
     ActionInfo(
+        id="scenarios",
+        key="ctrl+l",
+        label="scenarios",
+        help="Pick a scenario: steps with expectations, run beside the table; or go to the one that runs.",
+        scope="anywhere",
+    ),
+    ActionInfo(
         id="server",
         key="ctrl+o",
         label="server",
@@ -103,6 +110,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
     ActionInfo(id="pane('memory')", key="4,alt+4", label="memory", help="Go to the memory graph.", scope="not typing"),
     ActionInfo(id="pane('log')", key="5,alt+5", label="log", help="Go to the server's log.", scope="not typing"),
     ActionInfo(
+        id="pane('scenario')",
+        key="6,alt+6",
+        label="scenario",
+        help="Go to the scenario that is open.",
+        scope="not typing",
+    ),
+    ActionInfo(
         id="leave",
         key="escape",
         label="leave",
@@ -116,22 +130,87 @@ ACTIONS: tuple[ActionInfo, ...] = (
         help="Open the selected request: answer, reason, prompt, timeline, curl.",
         scope="requests",
     ),
+    ActionInfo(
+        id="scenario('pause')",
+        key="space",
+        label="pause scenario",
+        help="Pause the scenario, and go on; what is in flight goes on.",
+        scope="scenario",
+    ),
+    ActionInfo(
+        id="scenario('stop')",
+        key="x",
+        label="stop scenario",
+        help="Stop the scenario; what was measured is kept.",
+        scope="scenario",
+    ),
+    ActionInfo(
+        id="scenario('again')",
+        key="r",
+        label="step again",
+        help="Run the chosen step once more, on the server as it is now.",
+        scope="scenario",
+    ),
+    ActionInfo(
+        id="scenario('values')",
+        key="v",
+        label="scenario values",
+        help="Edit limits, concurrency, repeat and tokens, and run again beside the last result.",
+        scope="scenario",
+    ),
+    ActionInfo(
+        id="scenario('report')",
+        key="w",
+        label="scenario report",
+        help="Save the report as Markdown and JSON.",
+        scope="scenario",
+    ),
+    ActionInfo(
+        id="scenario('close')",
+        key="c",
+        label="close scenario",
+        help="Close the scenario; the composer comes back.",
+        scope="scenario",
+    ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
     ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
     ActionInfo(id="palette", key="ctrl+p", label="palette", help="All commands by name.", scope="anywhere"),
     ActionInfo(id="quit", key="ctrl+q", label="quit", help="Quit; a server that we started stops.", scope="anywhere"),
 )
 
-FOOTER = ("send", "send_again", "alternate", "next_policy", "next_question", "detail", "server", "help", "quit")
-_ELSEWHERE = ("detail", "palette")
-"""Bound by the widget or by Textual itself; listed for the help."""
+FOOTER = (
+    "send",
+    "send_again",
+    "alternate",
+    "next_policy",
+    "next_question",
+    "detail",
+    "scenarios",
+    "server",
+    "help",
+    "quit",
+)
+_ELSEWHERE = ("requests", "scenario")
+"""Scopes whose keys the widget binds; listed for the help. So is the palette's key, which Textual binds."""
+
+OF_COMPOSER = (
+    "send",
+    "alternate",
+    "next_policy",
+    "next_question",
+    "warm",
+    "toggle_thinking",
+    "toggle_stream",
+    "cycle_count",
+)
+"""Actions on the composer's draft; none while a scenario stands in its place."""
 
 
 def bindings() -> list[BindingType]:
     """The table as Textual bindings. Control and function keys work while typing, plain ones do not."""
     made: list[BindingType] = []
     for info in ACTIONS:
-        if info.id in _ELSEWHERE:
+        if info.scope in _ELSEWHERE or info.id == "palette":
             continue
         for index, key in enumerate(filter(None, info.key.split(","))):
             made.append(

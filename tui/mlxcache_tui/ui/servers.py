@@ -23,6 +23,11 @@ class Servers:
         self._spec = start if isinstance(start, cmd.ServerSpec) else None
         self._phase: ServerPhase = "none"
 
+    @property
+    def spec(self) -> cmd.ServerSpec | None:
+        """How our server is started; None: there is none of ours."""
+        return self._spec
+
     def open_form(self, note: str = "", conflict: str = "") -> None:
         """The start form, filled with what runs now."""
         form = StartForm(spec=self._spec, note=note, conflict=conflict)

@@ -13,9 +13,10 @@ from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.memory_graph import MemoryGraph
 from mlxcache_tui.ui.widgets.request_table import RequestTable
+from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane
 from mlxcache_tui.ui.widgets.status_bar import StatusBar
 
-PANES = ("requests", "composer", "cache", "memory", "log")
+PANES = ("requests", "composer", "scenario", "cache", "memory", "log")
 
 
 class MonitorScreen(Screen[None]):
@@ -32,6 +33,7 @@ class MonitorScreen(Screen[None]):
             yield MemoryGraph(id="memory")
         with Horizontal(id="bottom"):
             yield Composer(id="composer")
+            yield ScenarioPane(id="scenario")
             yield LogPane(id="log")
         yield Footer(show_command_palette=False)
 
@@ -54,6 +56,8 @@ class MonitorScreen(Screen[None]):
         if pane != "requests":
             for name in PANES:
                 self.set_class(name == pane, f"-show-{name}")
+        if pane in ("composer", "scenario"):
+            self.set_class(pane == "scenario", "-scenario")
         if self.has_class("-zoomed"):
             self._zoom_to(pane)
         widget = self.query_one(f"#{pane}")

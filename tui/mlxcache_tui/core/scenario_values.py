@@ -1,0 +1,166 @@
+"""The values of a scenario that a person tunes between two runs: server flags, how many at once, how often, how long.
+
+Texts from a form in, an edited scenario or the mistakes by field out.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mlxcache_tui.core.scenario import Scenario, Step
+from mlxcache_tui.core.scenario_keys import DEFAULT_KEYS, FLAG_KEYS, SIZE
+from mlxcache_tui.core.units import human_bytes, parse_size
+
+TUNED_FLAGS = ("prompt_cache_size", "prompt_cache_bytes", "prompt_concurrency", "decode_concurrency")
+"""The limits that every form offers; those that the scenario sets itself come with them."""
+STEP_VALUES = ("concurrency", "repeat", "max_tokens")
+"""What is tuned of each step."""
+
+
+def flag_names(scenario: Scenario) -> tuple[str, ...]:
+    """The flags to offer for a scenario, the usual ones first."""
+    named = (*TUNED_FLAGS, *scenario.server, *scenario.sweep)
+    return tuple(name for name in dict.fromkeys(named) if name in FLAG_KEYS)
+
+
+def flag_text(scenario: Scenario, name: str) -> str:
+    """What the scenario says of a flag, as a form's field holds it: `2`, swept `1, 2, 4`, nothing if it is not set."""
+    return ", ".join(
+        "off" if value is None else "on" if value is True else str(value) for value in _values_of(scenario, name)
+    )
+
+
+def _values_of(scenario: Scenario, name: str) -> tuple[Any, ...]:
+    return scenario.sweep.get(name) or ((scenario.server[name],) if name in scenario.server else ())
+
+
+def _shown(name: str, values: tuple[Any, ...]) -> str:
+    return ", ".join(flag_word(name, value) for value in values) or "default"
+
+
+def field_of(step_id: str, name: str) -> str:
+    """The name of a step's field."""
+    return f"{step_id}-{name}"
+
+
+def edited(
+    scenario: Scenario, flags: Mapping[str, str], steps: Mapping[str, str]
+) -> tuple[Scenario | None, dict[str, str]]:
+    """The scenario with the values of a form; None and a line for each field that is wrong.
+
+    Args:
+        scenario: what was on the form before.
+        flags: texts by flag name; several values with commas between them are swept, an empty text leaves the flag out.
+        steps: texts by `field_of` a step and one of `STEP_VALUES`.
+    """
+    errors: dict[str, str] = {}
+    server = {name: value for name, value in scenario.server.items() if name not in flags}
+    sweep = {name: values for name, values in scenario.sweep.items() if name not in flags}
+    for name, text in flags.items():
+        try:
+            values = _flag_values(name, text)
+        except ValueError as error:
+            errors[name] = str(error)
+            continue
+        if len(values) > 1:
+            sweep[name] = values
+        elif values:
+            server[name] = values[0]
+    changed = tuple(_edited_step(step, steps, errors) for step in scenario.steps)
+    for step in changed:
+        earlier = next((known for known in changed if known.id == step.continues), None)
+        if earlier is not None and earlier.count not in (1, step.count):
+            text = f"it continues {earlier.name}, which has {earlier.count} requests: expected 1 or as many as here"
+            errors.setdefault(field_of(step.id, "repeat"), text)
+    if errors:
+        return None, errors
+    result = msgspec.structs.replace(scenario, server=server, sweep=sweep, steps=changed)
+    return (result if result == scenario else msgspec.structs.replace(result, digest=_digest(result))), {}
+
+
+def _flag_values(name: str, text: str) -> tuple[Any, ...]:
+    """The values in a field.
+
+    Raises:
+        ValueError: with what was expected.
+    """
+    key = FLAG_KEYS[name]
+    values: list[Any] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        value = _value(word)
+        if value is not False and not key.accepts(value):
+            raise ValueError(f"expected {key.expected} (several with commas between: a sweep), not {word!r}")
+        if value is False:
+            value = None
+        elif key is SIZE and isinstance(value, str):
+            value = parse_size(value)
+        if value not in values:
+            values.append(value)
+    return tuple(values)
+
+
+def _value(word: str) -> Any:
+    """A word as the file would have it: a number, a switch, or the text itself."""
+    if word.lower() in ("true", "on", "false", "off"):
+        return word.lower() in ("true", "on")
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word
+
+
+def _edited_step(step: Step, texts: Mapping[str, str], errors: dict[str, str]) -> Step:
+    values: dict[str, int] = {}
+    for name in STEP_VALUES:
+        text = texts.get(field_of(step.id, name), "").strip()
+        if not text:
+            continue
+        number = int(text) if text.isascii() and text.isdigit() else -1
+        if DEFAULT_KEYS[name].accepts(number):
+            values[name] = number
+        else:
+            errors[field_of(step.id, name)] = f"expected {DEFAULT_KEYS[name].expected}, not {text!r}"
+    return msgspec.structs.replace(step, **values)
+
+
+def _digest(scenario: Scenario) -> str:
+    """12 hex digits over the file's digest and the values: another digest, other requests."""
+    values = [[step.id, *(getattr(step, name) for name in STEP_VALUES)] for step in scenario.steps]
+    whole = msgspec.json.encode([scenario.digest, scenario.server, scenario.sweep, values], order="sorted")
+    return hashlib.sha256(whole).hexdigest()[:12]
+
+
+def changes(old: Scenario, new: Scenario) -> tuple[str, ...]:
+    """What was edited, a few words each: `prompt_cache_size 2 → 4`, `repeat 1 → 3 in A, first time`."""
+    lines = []
+    for name in dict.fromkeys((*flag_names(old), *flag_names(new))):
+        before, after = _values_of(old, name), _values_of(new, name)
+        if before != after:
+            lines.append(f"{name} {_shown(name, before)} → {_shown(name, after)}")
+    for name in STEP_VALUES:
+        pairs: dict[tuple[int, int], list[str]] = {}
+        for one, other in zip(old.steps, new.steps, strict=True):
+            if getattr(one, name) != getattr(other, name):
+                pairs.setdefault((getattr(one, name), getattr(other, name)), []).append(one.name)
+        for (before_count, after_count), names in pairs.items():
+            where = "" if len(names) == len(old.steps) else f" in {', '.join(names)}"
+            lines.append(f"{name} {before_count} → {after_count}{where}")
+    return tuple(lines)
+
+
+def flags_text(flags: Mapping[str, Any]) -> str:
+    """`prompt_cache_size 2, prompt_cache_bytes 8 MB`; a flag that is taken away is `off`."""
+    return ", ".join(f"{name} {flag_word(name, value)}" for name, value in flags.items())
+
+
+def flag_word(name: str, value: Any) -> str:
+    """A flag's value as a person reads it."""
+    if value is None:
+        return "off"
+    if value is True:
+        return "on"
+    return human_bytes(value) if name.endswith("_bytes") and isinstance(value, int) else str(value)

@@ -1,0 +1,349 @@
+"""The scenario pane's view: how a run goes and what came of it, beside the last result."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from mlxcache_tui.core.expect import Verdict, parse
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.scenario import Scenario, Step
+from mlxcache_tui.core.scenario_plan import step_notes
+from mlxcache_tui.core.scenario_values import flag_word, flags_text
+from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.text import bounded, clean
+from mlxcache_tui.core.units import human_bytes, human_duration, human_percent
+from mlxcache_tui.core.views import View
+
+StepStatus = Literal["waiting", "running", "done", "failed", "stopped"]
+RunStatus = Literal["waiting", "running", "done", "failed", "stopped", "lost"]
+ScenarioPhase = Literal["running", "paused", "stopping", "over"]
+Tone = Literal["good", "bad", "warn", "plain"]
+_ABOUT_FAILURE = ("state", "status", "error", "failed")
+_AMOUNTS = ("_s", "_bytes", "_tps")
+MEASURED_LENGTH = 60
+"""Characters shown of a measured word, which may be a whole answer."""
+
+
+class RunProgress(View, frozen=True, kw_only=True):
+    """One run under one set of limits, as far as it has come. `step`: the id of the step that runs now.
+
+    `finished` counts that step's requests that ended; `text` says what the server does while it gets ready; `result` is
+    there once the run is over. Results and verdicts are by step id.
+    """
+
+    combination: dict[str, Any]
+    begun: bool = False
+    step: str | None = None
+    finished: int = 0
+    text: str = ""
+    steps: dict[str, StepResult] = msgspec.field(default_factory=dict)
+    verdicts: dict[str, tuple[Verdict, ...]] = msgspec.field(default_factory=dict)
+    result: RunResult | None = None
+
+
+class Figures(View, frozen=True, kw_only=True):
+    """What is compared of a step or a run: medians, seconds, a ratio from 0 to 1; None is unknown."""
+
+    ttft_s: float | None
+    cached_ratio: float | None
+    evictions: int | None
+    wall_s: float | None
+
+
+class ExpectView(View, frozen=True, kw_only=True):
+    """An expectation; `held` None is not judged yet. `detail`: what was measured, and by how much it failed."""
+
+    text: str
+    held: bool | None = None
+    detail: str = ""
+
+
+class StepView(View, frozen=True, kw_only=True):
+    """One step of a run with the figures of now and of the last run."""
+
+    id: str
+    name: str
+    status: StepStatus
+    done: int
+    total: int
+    notes: tuple[str, ...]
+    figures: Figures | None
+    before: Figures | None
+    expects: tuple[ExpectView, ...]
+
+
+class RunView(View, frozen=True, kw_only=True):
+    """One run; `label` names its limits, `values` has them without their names; both are empty without a sweep."""
+
+    label: str
+    values: str
+    status: RunStatus
+    steps: tuple[StepView, ...]
+    figures: Figures | None
+    before: Figures | None
+
+
+class VerdictLine(View, frozen=True, kw_only=True):
+    """One line of what came of it."""
+
+    tone: Tone
+    text: str
+
+
+class ScenarioView(View, frozen=True, kw_only=True):
+    """The scenario pane. `current` is the run that goes on or was last; `head` one line of how far it is."""
+
+    name: str
+    title: str
+    phase: ScenarioPhase
+    head: VerdictLine
+    share: float
+    """Requests that ended ÷ all that will be sent, 0 to 1."""
+    runs: tuple[RunView, ...]
+    limits: str
+    """Names of the flags that are swept."""
+    current: int
+    changed: tuple[str, ...]
+    """What was edited since the last result, which stands beside the new one."""
+    has_before: bool
+    verdict: tuple[VerdictLine, ...]
+
+
+# --- what happens ----------------------------------------------------------------------------------------------------
+
+
+def scenario_view(
+    scenario: Scenario,
+    runs: Sequence[RunProgress],
+    phase: ScenarioPhase,
+    before: Sequence[RunResult] = (),
+    changed: Sequence[str] = (),
+) -> ScenarioView:
+    """The pane's view. `runs` has one for each combination; `before` are the results of the last time."""
+    current = max((index for index, run in enumerate(runs) if run.begun), default=0)
+    views = tuple(_run_view(scenario, run, _matching(run, runs, before)) for run in runs)
+    verdict = _verdict(runs) if phase == "over" else ()
+    total = sum(step.count for step in scenario.steps) * len(runs)
+    done = sum(step.done for view in views for step in view.steps)
+    return ScenarioView(
+        name=scenario.name,
+        title=scenario.title,
+        phase=phase,
+        head=_outcome(runs) if phase == "over" else _progress(scenario, runs, current, phase, done, total),
+        share=done / total,
+        runs=views,
+        limits=" · ".join(scenario.sweep),
+        current=current,
+        changed=tuple(changed),
+        has_before=bool(before),
+        verdict=verdict,
+    )
+
+
+def _matching(run: RunProgress, runs: Sequence[RunProgress], before: Sequence[RunResult]) -> RunResult | None:
+    """The last result under the same limits; where there was one run and is one run, that one whatever its limits."""
+    if len(runs) == len(before) == 1:
+        return before[0]
+    return next((old for old in before if old.combination == run.combination), None)
+
+
+def _run_view(scenario: Scenario, run: RunProgress, before: RunResult | None) -> RunView:
+    old = {step.id: step for step in before.steps} if before else {}
+    measured = [run.steps[step.id] for step in scenario.steps if step.id in run.steps]
+    return RunView(
+        label=flags_text(run.combination),
+        values=" · ".join(flag_word(name, value) for name, value in run.combination.items()),
+        status=_run_status(run),
+        steps=tuple(_step_view(step, run, old.get(step.id)) for step in scenario.steps),
+        figures=_run_figures(measured),
+        before=_run_figures(before.steps) if before else None,
+    )
+
+
+def _run_status(run: RunProgress) -> RunStatus:
+    if run.result is None or run.step is not None:
+        return "running" if run.begun else "waiting"
+    if run.result.lost is not None:
+        return "lost"
+    if run.result.interrupted:
+        return "stopped"
+    return "done" if run.result.held else "failed"
+
+
+def _step_view(step: Step, run: RunProgress, old: StepResult | None) -> StepView:
+    result, verdicts = run.steps.get(step.id), run.verdicts.get(step.id)
+    running = run.step == step.id
+    status: StepStatus = "waiting"
+    if running:
+        status, result, verdicts = "running", None, None
+    elif result is not None:
+        status = "stopped" if verdicts is None else "failed" if _has_failed(result, verdicts) else "done"
+    return StepView(
+        id=step.id,
+        name=step.name,
+        status=status,
+        done=run.finished if running else len(result.requests) if result else 0,
+        total=step.count,
+        notes=step_notes(step),
+        figures=_step_figures(result) if result else None,
+        before=_step_figures(old) if old else None,
+        expects=tuple(map(_judged, verdicts))
+        if verdicts is not None
+        else tuple(ExpectView(text=expectation.text) for expectation in step.expect),
+    )
+
+
+def _has_failed(result: StepResult, verdicts: Sequence[Verdict]) -> bool:
+    broken = any(request.state in ("failed", "cut") for request in result.requests)
+    foreseen = any(verdict.held and parse(verdict.text).left.name in _ABOUT_FAILURE for verdict in verdicts)
+    return (broken and not foreseen) or not all(verdict.held for verdict in verdicts)
+
+
+def _step_figures(step: StepResult) -> Figures | None:
+    if not step.requests:
+        return None
+    summary = summarise_step(step)
+    return Figures(
+        ttft_s=summary.ttft_s.p50,
+        cached_ratio=summary.cached_ratio,
+        evictions=step.evictions,
+        wall_s=summary.wall_s,
+    )
+
+
+def _run_figures(steps: Sequence[StepResult]) -> Figures | None:
+    requests = [request for step in steps for request in step.requests]
+    if not requests:
+        return None
+    summary = summarise(requests)
+    evictions = [step.evictions for step in steps]
+    known = [count for count in evictions if count is not None]
+    return Figures(
+        ttft_s=summary.ttft_s.p50,
+        cached_ratio=summary.cached_ratio,
+        evictions=sum(known) if len(known) == len(evictions) else None,
+        wall_s=summary.wall_s,
+    )
+
+
+def _judged(verdict: Verdict) -> ExpectView:
+    detail = _measured(verdict) if verdict.held else shortfall(verdict)
+    return ExpectView(text=verdict.text, held=verdict.held, detail=detail)
+
+
+# --- by how much -----------------------------------------------------------------------------------------------------
+
+
+def shortfall(verdict: Verdict) -> str:
+    """By how much an expectation failed, in its own unit: `2 %, 48 points too low`, `310 ms, 182 ms too much`."""
+    measured, wanted = verdict.measured, verdict.wanted
+    if not isinstance(measured, float | int) or not isinstance(wanted, float | int):
+        return _shown(verdict.why)
+    name = parse(verdict.text).left.name
+    gap = measured - wanted
+    if gap == 0:
+        return f"{figure(name, measured)}, as much as the limit"
+    if name.endswith("_ratio"):
+        return f"{figure(name, measured)}, {abs(gap) * 100:.3g} points too {'low' if gap < 0 else 'high'}"
+    too = ("little", "much") if name.endswith(_AMOUNTS) else ("few", "many")
+    return f"{figure(name, measured)}, {figure(name, abs(gap))} too {too[gap > 0]}"
+
+
+def _measured(verdict: Verdict) -> str:
+    value = verdict.measured
+    if isinstance(value, float | int):
+        return figure(parse(verdict.text).left.name, value)
+    return _shown(value or "")
+
+
+def _shown(text: str) -> str:
+    return bounded(clean(" ".join(text.split())), MEASURED_LENGTH)
+
+
+def figure(name: str, value: float) -> str:
+    """A metric's value in its unit."""
+    if name.endswith("_ratio"):
+        return human_percent(value)
+    if name.endswith("_s"):
+        return human_duration(value)
+    return human_bytes(value) if name.endswith("_bytes") else f"{value:.4g}"
+
+
+# --- how far, and what came of it ------------------------------------------------------------------------------------
+
+
+def _progress(
+    scenario: Scenario, runs: Sequence[RunProgress], current: int, phase: ScenarioPhase, done: int, total: int
+) -> VerdictLine:
+    run = runs[current]
+    words: list[str] = [phase]
+    if len(runs) > 1:
+        words.append(f"run {current + 1} of {len(runs)}")
+    ids = [step.id for step in scenario.steps]
+    if run.step in ids:
+        words.append(f"step {ids.index(run.step) + 1} of {len(ids)}")
+    counted = f"{done} of {total} requests"
+    words.append(counted if phase == "paused" else run.text or counted)
+    return VerdictLine(tone="plain", text=" · ".join(words))
+
+
+def _outcome(runs: Sequence[RunProgress]) -> VerdictLine:
+    """The whole in one line."""
+    results = [run.result for run in runs if run.result is not None]
+    verdicts = [verdict for result in results for verdict in result.expectations]
+    failed = sum(not verdict.held for verdict in verdicts)
+    broken = sum(len(result.unexpected_failures()) for result in results)
+    words = []
+    if failed or broken:
+        words += [f"{failed} of {len(verdicts)} expectations failed"] if failed else []
+        words += [f"{broken} request{'s' * (broken != 1)} failed"] if broken else []
+    elif verdicts:
+        words.append("the expectation held" if len(verdicts) == 1 else f"all {len(verdicts)} expectations held")
+    if any(result.lost is not None for result in results):
+        return VerdictLine(tone="bad", text=", ".join(["server lost", *words]))
+    if len(results) < len(runs) or any(result.interrupted for result in results):
+        tone: Tone = "bad" if failed or broken else "warn"
+        if not any(result.steps for result in results):
+            return VerdictLine(tone=tone, text="stopped before anything was measured")
+        return VerdictLine(tone=tone, text=", ".join(["stopped; what was measured is kept", *words]))
+    if not words:
+        return VerdictLine(tone="plain", text="done; the scenario expects nothing: look at the figures")
+    return VerdictLine(tone="bad" if failed or broken else "good", text=", ".join(words))
+
+
+def _verdict(runs: Sequence[RunProgress]) -> tuple[VerdictLine, ...]:
+    """What failed, by name and by how much; what else one must know of the runs."""
+    lines: list[VerdictLine] = []
+    for run in runs:
+        if run.result is not None:
+            limits = flags_text(run.combination)
+            lines += [
+                VerdictLine(tone=tone, text=f"{limits}: {text}" if limits else text)
+                for tone, text in _run_verdict(run.result)
+            ]
+    return tuple(lines)
+
+
+def _run_verdict(result: RunResult) -> list[tuple[Tone, str]]:
+    lines: list[tuple[Tone, str]] = []
+    if result.lost is not None:
+        lines.append(("bad", _shown_line(result.lost)))
+        lines += [("plain", _shown_line(line)) for line in result.lost_lines[-2:]]
+    lines += [("bad", _failure(request)) for request in result.unexpected_failures()]
+    lines += [
+        ("bad", f"{verdict.step}: {verdict.text}: {shortfall(verdict)}")
+        for verdict in result.expectations
+        if not verdict.held
+    ]
+    for name, (wanted, here) in result.server.differences.items():
+        lines.append(("warn", f"the server's {name} is {'unknown' if here is None else here}, the scenario's {wanted}"))
+    return lines
+
+
+def _failure(request: RequestResult) -> str:
+    return f"{request.step}: #{request.id} {request.state}: {_shown_line(request.error or 'no reason given')}"
+
+
+def _shown_line(text: str) -> str:
+    return bounded(clean(text), 4 * MEASURED_LENGTH)

@@ -1,0 +1,156 @@
+"""The values of a scenario that one tunes: limits of the server; of each step how many at once, how often, how long."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Static
+
+from mlxcache_tui.core.scenario import Scenario
+from mlxcache_tui.core.scenario_values import STEP_VALUES, edited, field_of, flag_names, flag_text
+from mlxcache_tui.core.text import clean
+from mlxcache_tui.ui.widgets.fields import PlainInput
+
+NOTES = "The server keeps its own default where a field is empty. 1, 2, 4 sweeps: a run on a fresh server for each."
+ATTACHED = "The server was not started here: its limits cannot be changed."
+HEADS = {"concurrency": "at once", "repeat": "repeat", "max_tokens": "max tokens"}
+
+
+class ScenarioValues(ModalScreen[Scenario | None]):
+    """Dismisses with the scenario as edited, or None. Mistakes are shown at their field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "close"),
+        Binding("ctrl+s,f5", "run", "run", priority=True),
+        Binding("down", "app.focus_next", "next field", show=False),
+        Binding("up", "app.focus_previous", "field before", show=False),
+    ]
+    DEFAULT_CSS = """
+    ScenarioValues {
+        align: center middle;
+        & > #values {
+            width: 100%;
+            max-width: 90;
+            height: auto;
+            max-height: 100%;
+            border: round $accent;
+            border-title-color: $text-accent;
+            border-subtitle-color: $text-muted;
+            background: $surface;
+            padding: 0 1;
+        }
+        & #value-fields { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & .row { height: 1; }
+        & .name { width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+        & .flag-name { width: 24; color: $text-muted; }
+        & .head { width: 13; color: $text-muted; }
+        & .section { margin-top: 1; text-style: bold; color: $text-accent; }
+        & .first { margin-top: 0; }
+        & .error { display: none; padding-left: 2; color: $text-error; text-style: bold; }
+        & .error.-shown { display: block; }
+        & .hint { color: $text-muted; text-style: italic; }
+        & PlainInput { background: $boost; width: 11; margin-right: 2; }
+        & .flag-value { width: 1fr; margin-right: 0; }
+        & #buttons { margin-top: 1; }
+        & Button { margin-right: 2; }
+    }
+    """
+
+    def __init__(self, scenario: Scenario, *, limits: bool) -> None:
+        """`limits`: whether the server's flags can be changed, which an attached server's cannot."""
+        super().__init__()
+        self._scenario = scenario
+        self._limits = limits
+
+    def compose(self) -> ComposeResult:
+        """The limits, a row for all steps, and one for each."""
+        scenario = self._scenario
+        with Vertical(id="values") as box:
+            box.border_title = f"Values of {scenario.title}"
+            box.border_subtitle = "tab ↑ ↓ fields · ^s run · esc close"
+            with VerticalScroll(id="value-fields", can_focus=False):
+                yield Static("Limits of the server", classes="section first")
+                yield Static(NOTES if self._limits else ATTACHED, classes="hint", markup=False)
+                if self._limits:
+                    for name in flag_names(scenario):
+                        with Horizontal(classes="row"):
+                            yield Label(name, classes="flag-name", markup=False)
+                            text = flag_text(scenario, name)
+                            yield PlainInput(text, id=f"flag-{name}", placeholder="default").add_class("flag-value")
+                        yield Static("", id=f"flag-{name}-error", classes="error", markup=False)
+                with Horizontal(classes="row section"):
+                    yield Label("Steps", classes="name")
+                    for name in STEP_VALUES:
+                        yield Label(HEADS[name], classes="head")
+                if len(scenario.steps) > 1:
+                    with Horizontal(classes="row"):
+                        yield Label("in every step", classes="name")
+                        for name in STEP_VALUES:
+                            yield PlainInput(id=f"every-{name}", placeholder="as below", digits=True, max_length=6)
+                for index, step in enumerate(scenario.steps):
+                    with Horizontal(classes="row"):
+                        yield Label(step.name, classes="name", markup=False)
+                        for name in STEP_VALUES:
+                            value = str(getattr(step, name))
+                            yield PlainInput(value, id=f"step{index}-{name}", digits=True, max_length=6)
+                    for name in STEP_VALUES:
+                        yield Static("", id=f"step{index}-{name}-error", classes="error", markup=False)
+                with Horizontal(classes="row", id="buttons"):
+                    yield Button("Run (^s)", id="run", variant="primary", compact=True)
+                    yield Button("Close", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        """Start in the first field."""
+        self.query(PlainInput).first().focus()
+
+    @on(Input.Changed)
+    def _field_edited(self, event: Input.Changed) -> None:
+        event.stop()
+        name = event.input.id or ""
+        if name.startswith("every-") and event.value:
+            for index in range(len(self._scenario.steps)):
+                field = self.query_one(f"#step{index}-{name.removeprefix('every-')}", PlainInput)
+                field.value = event.value
+        for error in self.query(f"#{name}-error").results(Static):
+            error.remove_class("-shown")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_run()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if event.button.id == "run":
+            self.action_run()
+        else:
+            self.action_cancel()
+
+    def action_cancel(self) -> None:
+        """Close; nothing is run."""
+        self.dismiss(None)
+
+    def action_run(self) -> None:
+        """Check everything and close with the edited scenario, or show what is wrong at its field."""
+        fields = {field.id or "": clean(field.value) for field in self.query(PlainInput)}
+        flags = {name.removeprefix("flag-"): text for name, text in fields.items() if name.startswith("flag-")}
+        ids = {
+            field_of(step.id, name): f"step{index}-{name}"
+            for index, step in enumerate(self._scenario.steps)
+            for name in STEP_VALUES
+        }
+        result, errors = edited(self._scenario, flags, {key: fields[name] for key, name in ids.items()})
+        if result is not None:
+            self.dismiss(result)
+            return
+        for name, text in errors.items():
+            field = ids.get(name, f"flag-{name}")
+            line = self.query_one(f"#{field}-error", Static)
+            line.update(text)
+            line.add_class("-shown")
+        first = next(iter(errors))
+        self.query_one(f"#{ids.get(first, f'flag-{first}')}").focus()
