@@ -2,13 +2,10 @@
 
 import argparse
 import asyncio
-import contextlib
 import os
 import shlex
 import signal
-import stat
 import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +26,7 @@ from mlxcache_tui.engine.setup import open_engine
 from mlxcache_tui.report.json import to_json
 from mlxcache_tui.report.markdown import to_markdown
 from mlxcache_tui.report.text import progress_lines, run_lines
+from mlxcache_tui.store.files import write_report
 from mlxcache_tui.store.scenario_files import load_scenario
 
 DONE, FAILED, BAD_INPUT, NO_SERVER, INTERRUPTED = 0, 1, 2, 3, 130
@@ -223,7 +221,7 @@ def _report(args: argparse.Namespace, wanted: Wanted, runs: Sequence[RunResult])
         reports.append((args.markdown, to_markdown(runs)))
     for target, text in reports:
         try:
-            _write(target, text)
+            write_report(target, text)
         except OSError as error:
             _say(f"{target}: cannot be written: {(error.strerror or str(error)).lower()}")
             status = status or BAD_INPUT
@@ -246,24 +244,3 @@ def _output_problems(args: argparse.Namespace) -> list[str]:
         elif not os.access(path if path.exists() else path.parent, os.W_OK):
             problems.append(f"{target}: cannot be written: permission denied")
     return problems
-
-
-def _write(target: str, text: str) -> None:
-    """Write a report: all of it or nothing, readable by its owner only (it holds prompts and answers)."""
-    if target == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    path = Path(target)
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        path.write_text(text, encoding="utf-8")  # a pipe or /dev/null: nothing to rename onto
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -20,6 +20,8 @@ def decode_clean(line: bytes) -> AnyEvent:
         msgspec.DecodeError: see `decode_event`.
     """
     event = decode_event(line)
+    if b"\\" not in line and line.isascii() and b"\x7f" not in line:
+        return event  # most lines: JSON holds other control characters escaped only
     text = line.decode("utf-8", "replace").rstrip("\n")
     several_lines = isinstance(event, TextKept | TextArrived | PolicyKnown)
     if is_clean(text) and not _ESCAPED.search(text) and (several_lines or "\\n" not in text):

@@ -1,5 +1,6 @@
-"""Reads a session file back, up to its last whole line."""
+"""Reads a session file back, up to its last whole line; one that is still being written is read on as it grows."""
 
+from collections import deque
 from pathlib import Path
 
 import msgspec
@@ -28,33 +29,84 @@ _kinds = msgspec.json.Decoder(_Kind)
 _KNOWN = frozenset(kind.__name__ for kind in AnyEvent.__args__)
 
 
-def read_session(path: Path) -> SessionFile:
-    """Read a session file. A last line without its end is a write that was interrupted: it is left out.
+class SessionReader:
+    """Reads a session file piece by piece. Texts are cleaned as they were at their source: the file may be anyone's.
 
-    Texts are cleaned as they were at their source, since the file may be anyone's.
+    A last line without its end is kept back: it is being written, or its write was interrupted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.unknown = 0
+        self._damages: list[str] = []
+        self._lines: deque[bytes] = deque()
+        self._number = 0
+        self._offset = 0
+        self._rest = b""
+
+    def look(self) -> bool:
+        """Take in what was written since the last look; whether there is something to read.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(lines)
+        return bool(self._lines)
+
+    def read(self, most: int | None = None) -> list[AnyEvent]:
+        """The events of the next `most` lines (None: all) of those that were taken in."""
+        events: list[AnyEvent] = []
+        for _ in range(len(self._lines) if most is None else min(most, len(self._lines))):
+            line = self._lines.popleft()
+            self._number += 1
+            try:
+                events.append(decode_clean(line))
+            except msgspec.DecodeError as error:
+                self._passed_over(line, error)
+        return events
+
+    def _passed_over(self, line: bytes, error: msgspec.DecodeError) -> None:
+        if not line.strip():
+            return
+        if _is_unknown(line):
+            self.unknown += 1
+        else:
+            self._damages.append(f"line {self._number}: {error}")
+
+    @property
+    def left(self) -> int:
+        """Lines that were taken in and not read yet."""
+        return len(self._lines)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line has no end."""
+        return bool(self._rest.strip())
+
+    def damage(self, *, growing: bool = False) -> str | None:
+        """One line on what could not be read, or None. In a file that grows, a last line without an end is none."""
+        damages = list(self._damages)
+        if self.is_cut and not growing:
+            damages.append(f"line {self._number + len(self._lines) + 1} has no end: the recording was interrupted")
+        more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
+        return damages[0] + more if damages else None
+
+
+def read_session(path: Path) -> SessionFile:
+    """Read a whole session file. A last line without its end is a write that was interrupted: it is left out.
 
     Raises:
         OSError: the file cannot be read.
     """
-    lines = path.read_bytes().split(b"\n")
-    cut = lines.pop()
-    events: list[AnyEvent] = []
-    damages: list[str] = []
-    unknown = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            events.append(decode_clean(line))
-        except msgspec.DecodeError as error:
-            if _is_unknown(line):
-                unknown += 1
-            else:
-                damages.append(f"line {number}: {error}")
-    if cut.strip():
-        damages.append(f"line {len(lines) + 1} has no end: the recording was interrupted")
-    more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
-    return SessionFile(events=tuple(events), damage=damages[0] + more if damages else None, unknown=unknown)
+    reader = SessionReader(path)
+    reader.look()
+    events = tuple(reader.read())
+    return SessionFile(events=events, damage=reader.damage(), unknown=reader.unknown)
 
 
 def _is_unknown(line: bytes) -> bool:

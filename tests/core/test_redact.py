@@ -1,0 +1,110 @@
+"""What is shared holds no piece of a prompt, a policy or an answer, and still folds to the same figures."""
+
+import msgspec
+
+from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.codec import encode_event, text_id_of
+from mlxcache_tui.core.present import Presenter
+from mlxcache_tui.core.redact import Redactor
+from mlxcache_tui.core.reduce import fold
+from support.sessions import QUESTION, SECRET, told
+
+WORDS = ("zebra", "Thursday", "Ottilie", "teapot", "yes")
+
+
+def redacted(events: list[ev.AnyEvent], salt: bytes = b"x") -> list[ev.AnyEvent]:
+    redactor = Redactor(salt)
+    return [shown for event in events for shown in redactor.take(event)]
+
+
+def test_no_word_of_a_person_or_a_model_is_left() -> None:
+    text = b"".join(map(encode_event, redacted(told().events))).decode()
+    for word in WORDS:
+        assert word not in text
+    for secret in (SECRET, QUESTION):
+        assert text_id_of(secret) not in text
+
+
+def test_all_figures_stay() -> None:
+    story = told()
+    rows = Presenter().rows(fold(redacted(story.events)))
+    plain = Presenter().rows(story.state)
+    for shown, row in zip(rows, plain, strict=True):
+        assert msgspec.structs.replace(shown, why=row.why, policy=row.policy) == row
+
+
+def test_an_answer_is_one_mark_with_its_length() -> None:
+    state = fold(redacted(told().events))
+    answer = "".join(state.requests["a"].answer)
+    assert answer.startswith("[3 characters, ")
+    assert answer == "".join(state.requests["b"].answer)
+
+
+def test_equal_texts_are_equal_within_one_export_only() -> None:
+    assert Redactor(b"x").mark("yes") == Redactor(b"x").mark("yes")
+    assert Redactor(b"x").mark("yes") != Redactor(b"y").mark("yes")
+    assert Redactor(b"x").mark("") == ""
+
+
+def test_token_ids_and_kinds_that_are_not_known_do_not_get_through() -> None:
+    look = ev.LookedUp(
+        at_ns=1, origin="observer", key="a", tokens=ev.TokenRun(count=2, new=(7, 8)), cached_tokens=0, how="none",
+        path="batched",
+    )  # fmt: skip
+
+    class Later(ev.Event, frozen=True, kw_only=True):
+        words: str
+
+    (shown,) = redacted([look])
+    assert isinstance(shown, ev.LookedUp)
+    assert shown.tokens == ev.TokenRun(count=2)
+    assert Redactor(b"x").take(Later(at_ns=1, origin="observer", words=SECRET)) == []  # type: ignore[arg-type]
+
+
+def test_of_the_log_only_what_is_known_to_be_harmless_stays() -> None:
+    lines = (
+        ev.LogLine(text="2026-11-29 14:48:18,123 - INFO - Prompt Cache: 1 sequences, 0.31 GB", kind="cache"),
+        ev.LogLine(text=f"2026-11-29 14:48:18,123 - DEBUG - {SECRET}", kind="record"),
+        ev.LogLine(text=SECRET, kind="traceback"),
+    )
+    (shown,) = redacted([ev.LogRead(at_ns=1, origin="log", lines=lines)])
+    assert isinstance(shown, ev.LogRead)
+    assert shown.lines[0] == lines[0]
+    assert shown.lines[1].text.startswith("2026-11-29 14:48:18,123 - DEBUG - [45 characters, ")
+    assert shown.lines[2].text.startswith("[45 characters, ")
+
+
+def test_a_log_line_and_its_owner_still_find_each_other() -> None:
+    text = f"served {QUESTION}"
+    events: list[ev.AnyEvent] = [
+        *told().events,
+        ev.LogOwned(at_ns=9, origin="observer", key="a", text=text),
+        ev.LogRead(at_ns=9, origin="log", lines=(ev.LogLine(text=f"2026-11-29 14:48:18,123 - INFO - {text}"),)),
+    ]
+    assert fold(redacted(events)).log.rows[-1].request == 1
+
+
+def test_home_folders_and_parameters_in_words_are_taken_out() -> None:
+    launched = ev.ServerLaunched(
+        at_ns=1, origin="process", pid=1, port=1, command=("/home/ada/python",),
+        flags={"model": "/Users/ada/models/m", "prompt_cache_size": 2, "chat_template": SECRET, "x": [SECRET]},
+    )  # fmt: skip
+    (shown,) = redacted([launched])
+    assert isinstance(shown, ev.ServerLaunched)
+    assert shown.command == ()
+    assert shown.flags["model"] == "~/models/m"
+    assert shown.flags["prompt_cache_size"] == 2
+    assert "ada" not in str(shown)
+    assert "zebra" not in str(shown)
+
+
+def test_what_a_dead_worker_said_is_cut_to_its_kind() -> None:
+    events: list[ev.AnyEvent] = [
+        ev.WorkerDied(at_ns=1, origin="observer", error=f"ValueError: {SECRET}"),
+        ev.ServerExited(at_ns=2, origin="process", pid=1, tail=(SECRET,)),
+    ]
+    died, exited = redacted(events)
+    assert isinstance(died, ev.WorkerDied)
+    assert isinstance(exited, ev.ServerExited)
+    assert died.error == "ValueError"
+    assert "zebra" not in exited.tail[0]

@@ -1,0 +1,52 @@
+"""The list of sessions counts as the fold does, without folding."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mlxcache_tui.core.present import status_view
+from mlxcache_tui.store.paths import sessions_dir
+from mlxcache_tui.store.sessions import age_days, list_sessions, session_file, session_info, started_text
+from support.sessions import told, write
+
+
+def test_the_figures_are_those_of_the_fold(tmp_path: Path) -> None:
+    story = told()
+    info = session_info(write(tmp_path / "s.jsonl", story))
+    view = status_view(story.state)
+    assert info.reuse == view.reuse_session
+    assert info.evictions == view.evictions == 1
+    assert info.requests == 4
+    assert (info.server, info.model, info.mlx_lm) == ("http://127.0.0.1:8080", "m", "0.32.2")
+    assert info.started == "2026-11-29T14:48:03+01:00"
+    assert info.recording
+
+
+def test_old_ones_are_no_longer_recorded(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", told())
+    os.utime(path, (0, time.clock_gettime(time.CLOCK_REALTIME) - 3 * 86_400))
+    info = session_info(path)
+    assert not info.recording
+    assert age_days(info) == pytest.approx(3, abs=0.01)
+
+
+def test_a_damaged_or_foreign_file_is_listed_with_what_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(
+        b'\x00\xff\n{"t":"RequestComposed","at_ns":"late"}\n{"t":"SessionStarted","at_ns":1,"started":"\\u001b[2J"}\n'
+    )
+    info = session_info(path)
+    assert (info.requests, info.reuse, info.evictions, info.server) == (0, None, None, None)
+    assert "\x1b" not in str(info.started)
+    assert started_text(info) is None
+
+
+def test_sessions_are_found_by_name_or_path(tmp_path: Path) -> None:
+    kept = write(sessions_dir() / "2026-one.jsonl", told())
+    other = write(tmp_path / "two.jsonl", told())
+    assert session_file("2026-one") == kept
+    assert session_file("2026-one.jsonl") == kept
+    assert session_file(str(other)) == other
+    assert [info.name for info in list_sessions()] == ["2026-one"]

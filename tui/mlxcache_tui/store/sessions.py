@@ -1,0 +1,206 @@
+"""The session files in the state folder: what is in each, at a glance, without folding it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mlxcache_tui.core.text import clean, short_model
+from mlxcache_tui.store.paths import sessions_dir
+
+RECORDING_S = 5.0
+"""Seconds since the last write within which a file counts as being written: memory is sampled every second."""
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One session. Unknown is None; `reuse` is token-weighted over requests that reported it, warm-ups left out."""
+
+    path: str
+    started: str | None
+    lasted_s: float | None
+    server: str | None
+    mlx_lm: str | None
+    model: str | None
+    requests: int
+    reuse: float | None
+    evictions: int | None
+    bytes: int
+    recording: bool
+
+    @property
+    def name(self) -> str:
+        """The name that `replay`, `export` and `--delete` take."""
+        return Path(self.path).stem
+
+
+class _Line(msgspec.Struct):
+    """What is needed of the events that are looked at; keys that one has not are None."""
+
+    t: str
+    at_ns: int
+    started: str | None = None
+    url: str | None = None
+    model: str | None = None
+    mlx_lm: str | None = None
+    key: str | None = None
+    purpose: str | None = None
+    warmup: bool = False
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    tokens: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Line)
+_LOOKED_AT = (
+    "SessionStarted",
+    "ServerTargeted",
+    "ServerIdentified",
+    "ObserverConnected",
+    "RequestComposed",
+    "RequestEnded",
+    "UsageReported",
+    "LookedUp",
+    "EntryEvicted",
+)
+_HEADS = tuple(f'{{"t":"{kind}",'.encode() for kind in _LOOKED_AT)
+
+
+def list_sessions(folder: Path | None = None) -> list[SessionInfo]:
+    """All sessions in the folder (None: the state folder), oldest first.
+
+    Raises:
+        PathsError: the state folder cannot be used.
+    """
+    found = []
+    for path in sorted((folder or sessions_dir()).glob("*.jsonl")):
+        try:
+            found.append(session_info(path))
+        except OSError:
+            continue  # deleted meanwhile
+    return found
+
+
+def session_info(path: Path) -> SessionInfo:
+    """What one session holds.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    status = path.stat()
+    glance = _Glance()
+    for line in _lines(path):
+        glance.take(line)
+    lasted = (glance.last_ns - glance.first_ns) / 1e9 if glance.first_ns is not None else None
+    return SessionInfo(
+        path=str(path),
+        started=glance.started,
+        lasted_s=lasted,
+        server=glance.server,
+        mlx_lm=glance.mlx_lm,
+        model=short_model(glance.model),
+        requests=len(glance.counted),
+        reuse=glance.reuse(),
+        evictions=glance.evictions if glance.observed else None,
+        bytes=status.st_size,
+        recording=time_since(status.st_mtime) < RECORDING_S,
+    )
+
+
+def session_file(name: str) -> Path:
+    """The file that a person means: a path, or the name of a session in the state folder.
+
+    Raises:
+        PathsError: the state folder cannot be used.
+    """
+    path = Path(name).expanduser()
+    if path.exists() or path.parent != Path():
+        return path
+    inside = sessions_dir() / f"{name.removesuffix('.jsonl')}.jsonl"
+    return inside if inside.exists() else path
+
+
+def age_days(info: SessionInfo) -> float:
+    """Days since the session was last written."""
+    return time_since(Path(info.path).stat().st_mtime) / 86_400
+
+
+def time_since(mtime: float) -> float:
+    """Seconds since a file time."""
+    return datetime.now().astimezone().timestamp() - mtime
+
+
+def started_text(info: SessionInfo) -> str | None:
+    """The start as the clock here shows it."""
+    if info.started is None:
+        return None
+    try:
+        return f"{datetime.fromisoformat(info.started).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return None
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith(_HEADS):
+                try:
+                    yield _decoder.decode(line)
+                except msgspec.DecodeError:
+                    continue
+
+
+class _Glance:
+    """Counts as the fold does, on the few events that say enough."""
+
+    def __init__(self) -> None:
+        self.started: str | None = None
+        self.server: str | None = None
+        self.mlx_lm: str | None = None
+        self.model: str | None = None
+        self.evictions = 0
+        self.observed = False
+        self.first_ns: int | None = None
+        self.last_ns = 0
+        self.counted: dict[str, None] = {}
+        self._ended: set[str] = set()
+        self._tokens: dict[str, tuple[int | None, int | None]] = {}
+
+    def take(self, line: _Line) -> None:
+        if line.t == "SessionStarted":
+            self.started, self.first_ns = clean(line.started or ""), line.at_ns
+        self.last_ns = max(self.last_ns, line.at_ns)
+        if line.t == "EntryEvicted":
+            self.evictions += 1
+        elif line.t.startswith(("Server", "Observer")):
+            self._of_server(line)
+        elif line.key is not None:
+            self._of_request(line, line.key)
+
+    def _of_server(self, line: _Line) -> None:
+        self.observed = self.observed or line.t == "ObserverConnected"
+        self.server = clean(line.url) if line.url else self.server
+        self.mlx_lm = clean(line.mlx_lm) if line.mlx_lm else self.mlx_lm
+        self.model = clean(line.model) if line.model else self.model
+
+    def _of_request(self, line: _Line, key: str) -> None:
+        if line.t == "RequestComposed":
+            if line.purpose != "readiness" and not line.warmup:
+                self.counted[key] = None
+        elif line.t == "RequestEnded":
+            self._ended.add(key)
+        else:
+            prompt, cached = self._tokens.get(key, (None, None))
+            count = line.tokens.get("count") if isinstance(line.tokens, dict) else line.prompt_tokens
+            self._tokens[key] = (
+                count if count is not None else prompt,
+                line.cached_tokens if line.cached_tokens is not None else cached,
+            )
+
+    def reuse(self) -> float | None:
+        """Σ cached ÷ Σ prompt tokens."""
+        pairs = [self._tokens.get(key, (None, None)) for key in self.counted if key in self._ended]
+        known = [(prompt, cached) for prompt, cached in pairs if prompt and cached is not None]
+        total = sum(prompt for prompt, _ in known)
+        return sum(cached for _, cached in known) / total if total else None
