@@ -181,6 +181,44 @@ def test_no_server_outlives_the_screen(how: str, tmp_path: Path) -> None:
         screen.process.wait(10)
 
 
+def test_no_server_outlives_a_run_whose_terminal_is_gone(waiting: str, tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    with terminal("run", waiting, "--demo", "tiny", session=session) as run:
+        run.await_ready()
+        run.hang_up()
+        assert gone_within(LIMIT_S) is not None
+        run.process.wait(10)
+
+
+@pytest.mark.parametrize("after_s", [0.2, 0.8, 1.6])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
+def test_no_server_outlives_a_screen_that_still_starts_one(how: str, after_s: float, tmp_path: Path) -> None:
+    with terminal("--demo", "tiny", "--port", "0", session=tmp_path / "session.jsonl") as screen:
+        time.sleep(after_s)
+        screen.process.send_signal(signal.Signals[how])
+        screen.process.wait(10)
+        assert gone_within(LIMIT_S) is not None
+
+
+def test_a_run_whose_server_dies_tells_it_and_is_3(tmp_path: Path) -> None:
+    scenario = tmp_path / "endless.toml"
+    scenario.write_text(
+        '[[steps]]\nid = "a"\nuser = "hi"\nmax_tokens = 3\n[[steps]]\nid = "b"\nuser = "hi"\nmax_tokens = 100000\n'
+    )
+    process = subprocess.Popen([*MAIN, "run", str(scenario), "--demo", "tiny"], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    with process:
+        for line in process.stderr:
+            if line.startswith("▸ b"):
+                break
+        (server,) = servers()
+        server.kill()
+        rest = process.stderr.read()
+        assert process.wait(20) == 3
+    assert "ended from outside (SIGKILL" in rest
+    assert "Traceback" not in rest
+
+
 async def test_a_kept_server_stays_and_can_be_attached_to(tmp_path: Path) -> None:
     words = ("--demo", "tiny", "--port", "0", "--keep-server")
     with terminal(*words, session=tmp_path / "session.jsonl") as screen:
