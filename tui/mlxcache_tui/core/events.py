@@ -1,8 +1,8 @@
 """Every fact that the program knows is one of these events.
 
 One stream of them feeds everything: the fold in `reduce`, the session file, a second viewer, a test. They are
-immutable, stamped with the monotonic clock (`at_ns`, nanoseconds) where the fact happened, and tagged with where it came
-from (`origin`). The same JSON is written by the observer inside the server (which cannot import this file), by the
+immutable, stamped with the monotonic clock (`at_ns`, nanoseconds) where the fact happened, and tagged with where it
+came from (`origin`). The same JSON is written by the observer inside the server (which cannot import this file), by the
 session file and by the sources here: one object a line, its kind in `t`.
 
 The same kind may come from two places: a request's `RequestSent` of origin `client` is stamped when our bytes leave the
