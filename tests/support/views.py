@@ -5,6 +5,8 @@ from typing import Any
 from mlxcache_tui.core.views import (
     CacheView,
     EntryRow,
+    LensPart,
+    LensView,
     LogRow,
     LogView,
     MemoryMark,
@@ -188,3 +190,26 @@ def log(*rows: LogRow, source: str = "the server's output") -> LogView:
 def lines_of_log(count: int, start: int = 1) -> tuple[LogRow, ...]:
     """Plain lines with running numbers."""
     return tuple(log_row(seq) for seq in range(start, start + count))
+
+
+def lens(**more: Any) -> LensView:
+    """A prompt of 12 tokens, 9 of them reused, beside #1, from which it then differs."""
+    same = LensPart(text="The policy.\nOne rule ", tokens=9, reused=True, same=True)
+    fields: dict[str, Any] = {
+        "key": "k2",
+        "number": 2,
+        "exact": True,
+        "note": "",
+        "tokens": 12,
+        "cached": 9,
+        "shared": 9,
+        "parts": (same, LensPart(text="and this", tokens=3, reused=False, same=False)),
+        "other_key": "k1",
+        "other_number": 1,
+        "other_policy": "returns",
+        "other_parts": (same, LensPart(text="and that", tokens=3, reused=False, same=False)),
+        "others": ("k1", "k0"),
+        "here": "“and this”",
+        "there": "“and that”",
+    }
+    return LensView(**(fields | more))

@@ -15,6 +15,8 @@ from mlxcache_tui.core.state import RequestState, SessionState
 from mlxcache_tui.core.text import clean, clean_block
 from mlxcache_tui.core.views import LensPart, LensView
 
+EXCERPT = 24
+"""Characters shown of each text at the first difference."""
 KEPT_TEXTS = 16
 """Prompts whose text is kept: one of 100,000 tokens takes some 3 MB."""
 
@@ -38,13 +40,6 @@ class PromptText:
     def whole_tokens(self, characters: int) -> int:
         """How many tokens lie entirely within the first `characters` characters."""
         return bisect_right(self.ends, len(self.text[:characters].encode("utf-8", "surrogateescape")))
-
-    def around(self, token: int) -> str:
-        """What one token says, for a line: a part of a character is shown as its bytes."""
-        if token >= len(self.tokens):
-            return "the end"
-        piece = self.data[self.ends[token - 1] if token else 0 : self.ends[token]]
-        return f"“{clean(piece.decode('utf-8', 'backslashreplace'))}”"
 
 
 def prompt_tokens(state: SessionState, request: RequestState) -> "array[int] | None":
@@ -183,8 +178,8 @@ def _exact_view(
         other_policy=other.policy if other else "",
         other_parts=other_parts,
         others=others,
-        here=ours.around(shared) if shared is not None and not equal else "",
-        there=theirs.around(shared) if theirs and shared is not None and not equal else "",
+        here=_excerpt(ours.text, ours.characters(shared)) if shared is not None and not equal else "",
+        there=_excerpt(theirs.text, theirs.characters(shared)) if theirs and shared is not None and not equal else "",
     )
 
 
@@ -242,5 +237,6 @@ def sent_text(state: SessionState, request: RequestState) -> str:
 
 
 def _excerpt(text: str, start: int | None) -> str:
-    piece = " ".join(text[start or 0 : (start or 0) + 24].split())
-    return f"“{piece}”" if piece else "the end"
+    rest = text[start or 0 : (start or 0) + EXCERPT + 1]
+    piece = clean(rest[:EXCERPT])
+    return f"“{piece}{'…' if len(rest) > EXCERPT else ''}”" if piece else "the end"

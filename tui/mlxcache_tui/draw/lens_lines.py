@@ -51,17 +51,17 @@ def lens_rows(view: LensView, width: int) -> LensRows:
     before: LensPart | None = None
     for part in view.parts:
         if before is not None:
-            rule = _rule(view, before, part)
-            if before.same and not part.same and part.same is not None:
-                difference = len(ours)
-                theirs.append(Row("difference", f"from here other than #{view.number}"))
-            elif part.same:
-                theirs.append(Row("rule", ""))
             if before.reused and not part.reused:
                 reuse_end = len(ours)
-            ours.append(rule)
+                ours.append(Row("rule", f"reused up to here: {view.cached} tokens; read anew below"))
+                theirs.extend([Row("rule", "")] if before.same else [])
+            if before.same and part.same is False:
+                difference = len(ours)
+                where = f"token {view.shared}" if view.shared is not None else "≈ here"
+                ours.append(Row("difference", f"{_DIFFERS} first difference from {_name(view.other_number)}: {where}"))
+                theirs.append(Row("difference", f"from here other than #{view.number}"))
         last = part is view.parts[-1]
-        lines = [Row(_kind(part), line) for line in _wrapped(part.text, room, last=last)]
+        lines = [Row(_kind(part), line) for line in _wrapped(part.text, room, last=last) if part.text]
         ours.extend(lines)
         if part.same:
             theirs.extend(Row("same", row.text) for row in lines)
@@ -78,7 +78,7 @@ def _finish(view: LensView, ours: list[Row], theirs: list[Row], room: int) -> No
     if rest and not any(row.kind == "difference" for row in theirs):
         theirs.append(Row("difference", f"from here other than #{view.number}"))
         if len(ours) < len(theirs):
-            ours.append(Row("difference", f"ends here; #{view.other_number} goes on"))
+            ours.append(Row("difference", f"ends here; {_name(view.other_number)} goes on"))
     for part in rest:
         theirs.extend(Row("differs", line) for line in _wrapped(part.text, room, last=True))
     if view.other_key is not None and not rest:
@@ -94,16 +94,6 @@ def _kind(part: LensPart) -> RowKind:
     if part.reused is None:
         return "same"
     return "reused" if part.reused else "anew"
-
-
-def _rule(view: LensView, before: LensPart, part: LensPart) -> Row:
-    parts = []
-    if before.reused and not part.reused:
-        parts.append(f"reused up to here: {view.cached} tokens; read anew below")
-    if before.same and part.same is False:
-        where = f"token {view.shared}" if view.shared is not None else "≈ here"
-        parts.append(f"{_DIFFERS} first difference from #{view.other_number}: {where}")
-    return Row("difference" if before.same and part.same is False else "rule", " · ".join(parts))
 
 
 def _wrapped(text: str, room: int, *, last: bool) -> list[str]:
@@ -128,10 +118,10 @@ def head_lines(view: LensView, width: int) -> list[Line]:
     if view.other_key is None:
         lines.append(fit_line((Span("compared with none: there is no other request like it", "dim"),), width))
     elif not view.here:
-        lines.append(fit_line((Span(f"= the same text as #{view.other_number}, to its end", "good"),), width))
+        lines.append(fit_line((Span(f"= the same text as {_name(view.other_number)}, to its end", "good"),), width))
     else:
         where = f"token {view.shared}" if view.shared is not None else f"{INFERRED} the text"
-        text = f"{_DIFFERS} {where}: {view.here} here, {view.there} in #{view.other_number}"
+        text = f"{_DIFFERS} {where}: {view.here} here, {view.there} in {_name(view.other_number)}"
         lines.append(fit_line((Span(text, "warn"),), width))
     if view.note:
         lines.append(fit_line((Span(f"{INFERRED} {view.note}", "warn"),), width))
@@ -146,11 +136,15 @@ def _figures(view: LensView) -> Line:
     else:
         line.append(Span(f"{human_count(view.tokens)} tokens, reuse not known", "dim"))
     if view.other_key is not None:
-        place = f" ({view.others.index(view.other_key) + 1} of {len(view.others)}, [ ] another)"
+        place = f" ({view.others.index(view.other_key) + 1} of {len(view.others)})"
         line += [Span(f"  · beside {other_name(view)}"), Span(place, "dim")]
     return tuple(line)
 
 
 def other_name(view: LensView) -> str:
     """`#1 returns`, or `the warm-up`."""
-    return f"#{view.other_number} {view.other_policy}" if view.other_number else "the warm-up"
+    return f"{_name(view.other_number)} {view.other_policy}" if view.other_number else _name(view.other_number)
+
+
+def _name(number: int | None) -> str:
+    return f"#{number}" if number else "the warm-up"

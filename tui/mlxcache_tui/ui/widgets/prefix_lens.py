@@ -27,7 +27,7 @@ class PrefixLens(LineView):
         Binding("right_square_bracket", "choose(1)", "compare with", show=False),
     ]
     DEFAULT_CSS = """
-    PrefixLens { height: 1fr; padding: 0 1; }
+    PrefixLens { height: 1fr; padding: 0 1; scrollbar-gutter: stable; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
@@ -37,6 +37,7 @@ class PrefixLens(LineView):
         self._top: list[Line] = []
         self._beside = False
         self._drawn_for = 0
+        self._jump = False
 
     @property
     def text(self) -> str:
@@ -51,7 +52,9 @@ class PrefixLens(LineView):
         old, self._view = self._view, view
         self._draw()
         if old is None or (old.key, old.other_key, old.exact) != (view.key, view.other_key, view.exact):
-            self.call_after_refresh(self.action_difference)
+            # While it is hidden it has no size, and nowhere to scroll to.
+            self._jump = True
+            self.call_after_refresh(self._open_at_difference)
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
@@ -59,6 +62,12 @@ class PrefixLens(LineView):
             self._draw()
         else:
             self._measure()
+        self.call_after_refresh(self._open_at_difference)
+
+    def _open_at_difference(self) -> None:
+        if self._jump and self._drawn_for and self.size:
+            self._jump = False
+            self.action_difference()
 
     def _draw(self) -> None:
         view, width = self._view, self.columns
@@ -126,7 +135,7 @@ class PrefixLens(LineView):
         """Scroll to the first difference; where there is none, to the end of what was reused."""
         rows = self._rows
         at = rows.difference if rows.difference is not None else rows.reuse_end
-        self.scroll_to(y=max(0, (at or 0) - ABOVE), animate=False)
+        self.scroll_to(y=max(0, (at or 0) - ABOVE), animate=False, force=True)
 
     def action_choose(self, by: int) -> None:
         """Ask for the next request to compare with, round and round."""
