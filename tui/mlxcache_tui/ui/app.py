@@ -101,6 +101,8 @@ class MonitorApp(App[int]):
         self.monitor.show(state, self.presenter, parts)
         if "requests" in parts and isinstance(self.screen, DetailScreen):
             self.requests.refresh_detail(self.screen)
+        if parts & {"requests", "cache"}:
+            self.requests.forecast()
         if "server" in parts:
             self.servers.heed(state)
         if "notices" in parts:
