@@ -37,7 +37,7 @@ _TONE_SIGNS: dict[Tone, Span] = {
 }
 _TONE_LOOKS: dict[Tone, Look] = {"good": "good", "bad": "bad", "warn": "warn", "plain": "plain"}
 _BAR = 16
-_BESIDE = 66
+_BESIDE = 64
 """Cells from which on the last result has columns beside the new one."""
 
 
@@ -101,9 +101,9 @@ def scenario_layout(width: int, has_before: bool) -> Layout:
     beside = has_before and width >= _BESIDE
     pairs = (
         ("cached", "cached", 6, 5, 2),
-        ("ttft", "TTFT", 7, 7, 3),
-        ("evicted", "evicted", 7, 4, 4),
-        ("wall", "wall", 7, 7, 6),
+        ("ttft", "TTFT", 6, 6, 3),
+        ("evicted", "evict", 5, 3, 4),
+        ("wall", "wall", 6, 6, 6),
     )
     columns = [Column("sign", "", 1, 0), Column("name", "", 12, 1, most=40), Column("n", "sent", 5, 9, "right")]
     for name, head, cells, before_cells, drop in pairs:
@@ -158,11 +158,16 @@ def _figure(figures: Figures | None, name: str) -> str:
         case "cached":
             return human_percent(figures.cached_ratio)
         case "ttft":
-            return human_duration(figures.ttft_s)
+            return _seconds(figures.ttft_s)
         case "evicted":
             return human_count(figures.evictions)
         case _:
-            return human_duration(figures.wall_s)
+            return _seconds(figures.wall_s)
+
+
+def _seconds(value: float | None) -> str:
+    """Short also where it is long: `48 ms`, `1.9 s`, `312 s`."""
+    return human_duration(value) if value is None or value < 60 else f"{value:.0f} s"
 
 
 def _expect_line(expect: ExpectView, width: int) -> Line:

@@ -132,9 +132,8 @@ class ScenarioPicker(ModalScreen[Choice | None]):
         self._say("")
         if offer is not None:
             about = self.query_one("#about", TextFlow)
-            about.show(offer_blocks(offer))
-            # A text that fits is at its end, so the next one would be shown from its end.
-            self.call_after_refresh(about.scroll_home, animate=False)
+            about.show(offer_blocks(offer), follow=False)
+            about.scroll_home(animate=False)
 
     def _say(self, text: str) -> None:
         self.query_one("#note", Static).update(text)

@@ -62,11 +62,11 @@ class TextFlow(ScrollView, can_focus=True):
         """All lines as they are wrapped now."""
         return "\n".join(line for _, line in self._lines)
 
-    def show(self, blocks: tuple[Block, ...]) -> None:
-        """Replace the blocks; equal ones at the front keep their lines."""
+    def show(self, blocks: tuple[Block, ...], *, follow: bool = True) -> None:
+        """Replace the blocks; equal ones at the front keep their lines. `follow`: a reader at the end stays there."""
         if blocks == self._blocks:
             return
-        follow = self.is_vertical_scroll_end and bool(self._blocks)
+        follow = follow and self.is_vertical_scroll_end and bool(self._blocks)
         kept = _common(blocks, self._blocks)
         old, self._blocks = self._blocks, blocks
         if self._wrapped_at:
