@@ -126,12 +126,11 @@ class Scenarios:
     def refresh(self) -> None:
         """Show how far it is."""
         run = self._run
-        if self._app.monitor.is_mounted:
-            self.pane.show(
-                scenario_view(run.scenario, run.runs, run.phase, self._before, self._changed)
-                if run is not None
-                else None
-            )
+        view = (
+            scenario_view(run.scenario, run.runs, run.phase, self._before, self._changed) if run is not None else None
+        )
+        for pane in self._app.monitor.query(ScenarioPane):  # none any more once the program ends
+            pane.show(view)
 
     def heed(self, event: ScenarioPane.Asked) -> None:
         """Do what the pane asks for."""

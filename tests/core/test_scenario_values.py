@@ -1,0 +1,114 @@
+"""Editing the values of a scenario, and what is said of it."""
+
+import pytest
+
+from mlxcache_tui.core.scenario import Scenario
+from mlxcache_tui.core.scenario_check import check
+from mlxcache_tui.core.scenario_values import changes, edited, field_of, flag_names, flag_text, flags_text
+
+TEXT = """
+[server]
+prompt_cache_size = 2
+trust_remote_code = true
+model = "m"
+[sweep]
+prompt_cache_bytes = ["1MB", "8MB"]
+[[steps]]
+id = "a"
+name = "first"
+users = ["one", "two"]
+[[steps]]
+id = "b"
+name = "second"
+continues = "a"
+users = ["three", "four"]
+"""
+
+
+def scenario(text: str = TEXT) -> Scenario:
+    return check(text, source="x.toml", name="x", read_policy=lambda file: file)
+
+
+def test_the_usual_limits_are_offered_and_those_that_the_scenario_sets() -> None:
+    usual = ("prompt_cache_size", "prompt_cache_bytes", "prompt_concurrency", "decode_concurrency")
+    assert flag_names(scenario()) == (*usual, "trust_remote_code")
+
+
+def test_a_field_holds_what_the_file_says() -> None:
+    texts = [flag_text(scenario(), name) for name in flag_names(scenario())]
+    assert texts == ["2", "1000000, 8000000", "", "", "on"]
+    assert flag_text(scenario(TEXT.replace("true", "false")), "trust_remote_code") == "off"
+
+
+def test_nothing_changed_is_the_same_scenario() -> None:
+    old = scenario()
+    flags = {name: flag_text(old, name) for name in flag_names(old)}
+    steps = {field_of(step.id, "repeat"): str(step.repeat) for step in old.steps}
+    assert edited(old, flags, steps) == (old, {})
+    assert changes(old, old) == ()
+
+
+def test_several_values_are_a_sweep_and_one_is_not() -> None:
+    new, errors = edited(scenario(), {"prompt_cache_size": "1, 2,4, 4", "prompt_cache_bytes": "512kB"}, {})
+    assert errors == {}
+    assert new is not None
+    assert new.sweep == {"prompt_cache_size": (1, 2, 4)}
+    assert new.server == {"trust_remote_code": True, "model": "m", "prompt_cache_bytes": 512_000}
+    assert new.digest != scenario().digest
+    assert changes(scenario(), new) == (
+        "prompt_cache_size 2 → 1, 2, 4",
+        "prompt_cache_bytes 1 MB, 8 MB → 512 kB",
+    )
+
+
+def test_an_empty_field_leaves_the_servers_default() -> None:
+    new, _ = edited(scenario(), {"prompt_cache_size": " ", "trust_remote_code": "off"}, {})
+    assert new is not None
+    assert new.server == {"model": "m", "trust_remote_code": None}
+    assert changes(scenario(), new) == ("prompt_cache_size 2 → default", "trust_remote_code on → off")
+
+
+def test_steps() -> None:
+    texts = {field_of("a", "repeat"): "3", field_of("b", "repeat"): "3", field_of("b", "max_tokens"): "7"}
+    new, errors = edited(scenario(), {}, texts)
+    assert errors == {}
+    assert new is not None
+    assert [(step.repeat, step.max_tokens) for step in new.steps] == [(3, 128), (3, 7)]
+    assert changes(scenario(), new) == ("repeat 1 → 3", "max_tokens 128 → 7 in second")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("prompt_cache_size", "many", "expected a whole number from 0"),
+        ("prompt_cache_size", "1.5", "not '1.5'"),
+        ("prompt_cache_size", "1, x", "not 'x'"),
+        ("prompt_cache_bytes", "8 apples", "expected a size such as"),
+        ("trust_remote_code", "2", "expected true or false"),
+    ],
+)
+def test_a_flag_that_makes_no_sense(name: str, text: str, said: str) -> None:
+    new, errors = edited(scenario(), {name: text}, {})
+    assert new is None
+    assert said in errors[name]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "257", "²"])
+def test_a_number_at_once_that_makes_no_sense(text: str) -> None:
+    new, errors = edited(scenario(), {}, {field_of("a", "concurrency"): text})
+    assert new is None
+    assert errors == {field_of("a", "concurrency"): f"expected a whole number from 1 to 256, not {text!r}"}
+
+
+def test_a_continued_step_keeps_as_many_requests_as_its_start() -> None:
+    new, errors = edited(scenario(), {}, {field_of("a", "repeat"): "2"})
+    assert new is None
+    assert errors == {
+        field_of("b", "repeat"): "it continues first, which has 4 requests: expected 1 or as many as here"
+    }
+
+
+def test_flags_in_words() -> None:
+    flags = {"prompt_cache_size": 2, "prompt_cache_bytes": 8_000_000, "kv_bits": None, "pipeline": True}
+    assert flags_text(flags) == "prompt_cache_size 2, prompt_cache_bytes 8 MB, kv_bits off, pipeline on"
+    assert flags_text({"temp": 0.5}) == "temp 0.5"
