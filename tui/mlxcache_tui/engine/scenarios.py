@@ -141,6 +141,10 @@ class ScenarioRun:
 
     def again(self, step_id: str) -> None:
         """Run one step of the last run once more, on the server as it is now."""
+        assert self._runner is not None
+        self._runner.resume()  # it may have been stopped while it was paused
+        self.phase = "running"
+        self._update(step=step_id, finished=0, text="")
         self._task = asyncio.ensure_future(self._run_again(self.scenario.step(step_id)))
 
     # --- underway ---
@@ -160,8 +164,6 @@ class ScenarioRun:
 
     async def _run_again(self, step: Step) -> None:
         assert self._runner is not None
-        self.phase = "running"
-        self._update(step=step.id, finished=0, text="")
         self._over(await self._runner.again(step))
         self._go("over")
 
