@@ -1,10 +1,22 @@
 """What the composer says would happen."""
 
+import re
+
+import pytest
+
 from mlxcache_tui.core.commands import Draft
-from mlxcache_tui.core.forecast import forecast
+from mlxcache_tui.core.forecast import forecast as forecast_with
+from mlxcache_tui.core.lens import PromptTexts
+from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.views import ForecastView
+from support.prompts import PIECE, ask
 from support.story import Story
 
 POLICY = "word " * 400
+
+
+def forecast(state: SessionState, draft: Draft) -> ForecastView:
+    return forecast_with(state, draft, PromptTexts())
 
 
 def story() -> Story:
@@ -16,7 +28,7 @@ def story() -> Story:
 
 def test_a_stored_policy_would_be_reused() -> None:
     text = forecast(story().state, Draft(user="question", policy_text=POLICY)).text
-    assert text.startswith("would reuse ≈500 of ≈502 (#1), read ≈2")
+    assert text.startswith("would reuse ≈501 of ≈502 (#1), read ≈1")
 
 
 def test_text_in_front_of_it_would_be_read_anew() -> None:
@@ -34,3 +46,134 @@ def test_without_the_observer_nothing_is_said() -> None:
     made = Story()
     made.server(observed=False)
     assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text == ""
+
+
+# --- with the tokens of what was sent --------------------------------------------------------------------------------
+
+RULES = "Return it unopened within 30 days. " * 40
+
+
+def send(story: Story, key: str, entry: int, user: str, system: str = RULES, base: str | None = None) -> None:
+    """A request behind a template of ours, stored with two tokens of answer."""
+    prompt = f"<s>{system}<u>{user}<a>"
+    ask(story, key, prompt, base=base, user=user, system=system, policy=system[:6])
+    count = story.state.requests[key].lookup.tokens.count  # type: ignore[union-attr]
+    story.store(entry, key, count + 2, size=(count + 2) * 100)
+    story.answer(key, prompt=count, cached=0)
+
+
+def observed(**flags: object) -> Story:
+    made = Story()
+    made.server(**flags)  # type: ignore[arg-type]
+    return made
+
+
+def figures(text: str) -> tuple[int, int]:
+    found = re.findall("≈(\\d+)", text)
+    return int(found[0]), int(found[1])
+
+
+def test_tokens_of_what_was_sent_are_counted_not_estimated() -> None:
+    made = observed()
+    send(made, "a", 1, "opened?")
+    text = forecast(made.state, Draft(user="damaged?", policy_text=RULES)).text
+    reused, total = figures(text)
+    assert reused == len(f"<s>{RULES}<u>") // PIECE
+    assert abs(total - len(f"<s>{RULES}<u>damaged?<a>") // PIECE) <= 1
+    assert "(#1)" in text
+
+
+def test_the_same_once_more_reads_one_token() -> None:
+    made = observed()
+    send(made, "a", 1, "opened?")
+    reused, total = figures(forecast(made.state, Draft(user="opened?", policy_text=RULES)).text)
+    assert reused == total - 1
+
+
+def test_an_edit_in_the_middle_reuses_what_stands_before_it() -> None:
+    made = observed()
+    send(made, "a", 1, "opened?")
+    edited = RULES[:700] + "!" + RULES[700:]
+    reused, total = figures(forecast(made.state, Draft(user="opened?", policy_text=edited)).text)
+    assert reused == (3 + 700) // PIECE
+    assert abs(total - len(f"<s>{edited}<u>opened?<a>") // PIECE) <= 2
+
+
+def test_another_script_is_estimated_by_its_own_characters_per_token() -> None:
+    made = observed()
+    send(made, "a", 1, "返品できますか" * 30, system="規則" * 200)
+    wide = "別の規則" * 100
+    text = forecast(made.state, Draft(user="?", policy_text=wide)).text
+    tokens = int(re.findall("≈(\\d+)", text)[0])
+    assert abs(tokens - len(wide.encode()) // PIECE) < 30
+
+
+def test_what_cannot_be_cut_back_is_reused_whole_or_not_at_all() -> None:
+    made = observed(trimmable=False)
+    send(made, "a", 1, "opened?")
+    draft = Draft(user="damaged?", policy_text=RULES)
+    assert forecast(made.state, draft).text.startswith("would read all")
+    made.store(2, "a", 300, kind="system", trimmable=False)
+    assert figures(forecast(made.state, draft).text)[0] == 300
+
+
+def test_the_victim_is_named_by_the_real_rule() -> None:
+    made = observed(prompt_cache_size=2)
+    send(made, "a", 1, "opened?")
+    send(made, "b", 2, "opened?", system="Warran" * 100)
+    more = forecast(made.state, Draft(user="damaged?", policy_text=RULES)).more
+    assert more == ("✂ would evict Return (#1, the one it reuses), 710 tokens: count 2",)
+    made.evict(1, "b")
+    assert forecast(made.state, Draft(user="damaged?", policy_text=RULES)).more == ()
+
+
+def test_a_cold_request_that_cannot_be_cut_back_takes_three_places() -> None:
+    made = observed(prompt_cache_size=3, trimmable=False)
+    for number, key in enumerate("abc", 1):
+        send(made, key, number, "opened?", system=key * 900)
+    (line,) = forecast(made.state, Draft(user="new", policy_text="z" * 900)).more
+    assert "and 2 more: count 3" in line
+
+
+def test_the_byte_limit_counts_the_copy_of_what_is_reused() -> None:
+    made = observed(prompt_cache_bytes=150_000)
+    send(made, "a", 1, "opened?")
+    send(made, "b", 2, "opened?", system="Warran" * 150)
+    draft = Draft(user="damaged?", policy_text=RULES, max_tokens=1)
+    assert forecast(made.state, draft).more == (
+        "✂ would evict Return (#1, the one it reuses), 710 tokens: bytes 150 kB",
+    )
+
+
+def test_traps_are_named() -> None:
+    made = observed(prompt_cache_bytes=50_000)
+    send(made, "a", 1, "opened?")
+    lines = forecast(made.state, Draft(user="damaged?", policy_text=RULES, max_tokens=100)).more
+    assert any(line.startswith("! its entry alone, ≈8") for line in lines)
+    seeded = forecast(made.state, Draft(user="damaged?", policy_text=RULES, extra={"seed": 1})).more
+    assert any("sequential path (seed): no checkpoints, the byte limit does not apply" in line for line in seeded)
+    dated = forecast(made.state, Draft(user="damaged?", policy_text=RULES, before="today")).more
+    assert "! text before the policy: a change in it re-reads all behind it" in dated
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"), [({"draft_model": "d"}, "draft model"), ({"kv_bits": 4}, "kv-bits"), ({}, "")]
+)
+def test_flags_that_force_the_sequential_path(flags: dict[str, object], word: str) -> None:
+    made = observed(**flags)
+    send(made, "a", 1, "opened?")
+    lines = forecast(made.state, Draft(user="damaged?", policy_text=RULES)).more
+    assert any(f"({word})" in line for line in lines) == bool(word)
+
+
+def test_a_prompt_equal_to_a_stored_sequence_is_a_trap_in_some_versions() -> None:
+    made = observed(trimmable=False)
+    send(made, "a", 1, "opened?")
+    count = made.state.requests["a"].prompt_tokens
+    assert count is not None
+    draft = Draft(user="opened?", policy_text=RULES)
+    assert not any("kills" in line for line in forecast(made.state, draft).more)
+    made.store(2, "a", count, kind="user", trimmable=False)
+    assert "! equal to a stored sequence: kills the worker of mlx-lm 0.32.2" in forecast(made.state, draft).more
+    made.state.server.mlx_lm = "0.31.1"
+    assert not any("kills" in line for line in forecast(made.state, draft).more)

@@ -260,3 +260,5 @@ class ForecastView(View, frozen=True, kw_only=True):
     """What would happen if the composer's text were sent now; empty text: nothing can be said."""
 
     text: str
+    more: tuple[str, ...] = ()
+    """Further lines: `✂ …` what would be evicted, `! …` traps."""

@@ -105,6 +105,8 @@ class MonitorApp(App[int]):
             self.requests.forecast()
         if "server" in parts:
             self.servers.heed(state)
+        if "cache" in parts:
+            self.requests.forecast()
         if "notices" in parts:
             self._tell_notices()
 

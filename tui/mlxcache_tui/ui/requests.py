@@ -74,7 +74,7 @@ class Requests:
         """What would happen if the composer's text were sent now."""
         if self._app.engine is not None:
             composer = self._app.monitor.query_one(Composer)
-            composer.show_forecast(forecast(self._app.engine.state, composer.draft()))
+            composer.show_forecast(forecast(self._app.engine.state, composer.draft(), self._texts))
 
     # --- the detail view ---
 

@@ -7,6 +7,7 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.events import DescendantBlur
 from textual.message import Message
 from textual.widgets import Input, Label, Select, Static, TextArea
@@ -48,7 +49,7 @@ class Composer(Vertical):
         & #user-row { height: 2fr; min-height: 2; }
         & #system, & #user { height: 1fr; }
         & #user { background: $boost; }
-        & #forecast { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #forecast { height: auto; max-height: 3; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         & #forecast.-problem { color: $text-error; text-style: bold; }
         & #before-row.-shown, & #after-row.-shown { display: block; layout: horizontal; }
     }
@@ -72,7 +73,7 @@ class Composer(Vertical):
         self._options = OptionsRow()
         self._options.set_reactive(OptionsRow.max_tokens, max_tokens)
         self._question = 0
-        self._forecast = ""
+        self._forecast = ForecastView(text="")
         self._available: bool | None = None
         self._ready = False
 
@@ -109,10 +110,10 @@ class Composer(Vertical):
 
     def show_forecast(self, view: ForecastView) -> None:
         """What would happen if this were sent now."""
-        if self._forecast != view.text:
-            self._forecast = view.text
+        if self._forecast != view:
+            self._forecast = view
             if self._ready:
-                self._draw_forecast(view.text)
+                self._draw_forecast()
 
     # --- what the app asks and does ----------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Composer(Vertical):
         if self.draft().user:
             self.post_message(self.SendRequested(self._options.count))
         else:
-            self._draw_forecast("nothing to send: the user message is empty", problem=True)
+            self._draw_forecast(problem="nothing to send: the user message is empty")
 
     def next_question(self) -> None:
         """Put the next prepared question in place of the user message (undo brings that back)."""
@@ -203,7 +204,7 @@ class Composer(Vertical):
         self._ready = True
         self._offer_policies()
         self._options.thinking_available = self._available
-        self._draw_forecast(self._forecast)
+        self._draw_forecast()
         if not self._policies:
             self._set_question(0)
         self.focus_user()
@@ -225,7 +226,7 @@ class Composer(Vertical):
             self._draw_question()
         else:
             self._draw_marks()
-        self._draw_forecast(self._forecast)
+        self._draw_forecast()
         self.post_message(self.Changed())
 
     @on(Input.Submitted, "#max-tokens")
@@ -347,10 +348,15 @@ class Composer(Vertical):
             mark = fit(text, MARK_CELLS).rstrip() if text else "–"
             self.query_one(f"#{name}-mark", Chip).update(f"{name} {mark}")
 
-    def _draw_forecast(self, text: str, *, problem: bool = False) -> None:
+    def _draw_forecast(self, *, problem: str = "") -> None:
+        more = () if problem else self._forecast.more
+        lines: list[str | tuple[str, str]] = [
+            problem or self._forecast.text,
+            *((f"\n{line}", "$text-warning") for line in more),
+        ]
         line = self.query_one("#forecast", Static)
-        line.update(text)
-        line.set_class(problem, "-problem")
+        line.update(Content.assemble(*lines))
+        line.set_class(bool(problem), "-problem")
 
     class Changed(Message):
         """The draft is another one than before."""
