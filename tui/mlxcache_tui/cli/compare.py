@@ -1,0 +1,98 @@
+"""`mlxcache-tui compare`: two sessions or runs side by side, with a verdict that a script can act on."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from mlxcache_tui.core.compare import Comparison, compare
+from mlxcache_tui.core.run_file import Run, parse_runs
+from mlxcache_tui.core.text import clean
+from mlxcache_tui.engine.recorded import run_of_session
+from mlxcache_tui.report.compare import comparison_json, comparison_lines, comparison_markdown
+from mlxcache_tui.report.json import to_json
+from mlxcache_tui.store.files import write_report
+from mlxcache_tui.store.paths import PathsError
+from mlxcache_tui.store.replay import read_session
+from mlxcache_tui.store.sessions import session_file
+
+BAD_INPUT = 2
+STATUS = {"better": 0, "same": 0, "worse": 1, "inconclusive": 4}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command `compare`."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="is B worse than A? two sessions, or two results of run --json",
+        epilog="Exit status: 0 no worse, 1 worse, 2 bad input or not comparable, 4 inconclusive. Times need 3 values a "
+        "side: repeat steps, or give several runs a side (a1.json,a2.json,a3.json), taken in turns with the other's.",
+    )
+    parser.add_argument("a", metavar="A", help="a session, a run's JSON, or several with commas between them")
+    parser.add_argument("b", metavar="B", help="what is judged against A")
+    parser.add_argument("--changed", action="append", default=[], metavar="FLAG", help="a difference that was meant")
+    parser.add_argument("--json", metavar="FILE", help="write the comparison as JSON (- is standard output)")
+    parser.add_argument("--markdown", metavar="FILE", help="write it in Markdown (- is standard output)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare; returns the exit status."""
+    if args.json == "-" and args.markdown == "-":
+        return _refuse("--json - and --markdown -: standard output takes one of them; give the other a file")
+    try:
+        sides = [[run for name in _names(side) for run in _runs(name)] for side in (args.a, args.b)]
+    except (ValueError, PathsError) as error:
+        return _refuse(str(error))
+    comparison = compare(sides[0], sides[1], [flag.lstrip("-") for flag in args.changed])
+    try:
+        _report(args, comparison)
+    except OSError as error:
+        return _refuse(f"{error.filename}: cannot be written: {(error.strerror or str(error)).lower()}")
+    return BAD_INPUT if comparison.refused is not None else STATUS[comparison.verdict]
+
+
+def _names(side: str) -> list[str]:
+    return [side] if Path(side).exists() else side.split(",")
+
+
+def _runs(name: str) -> tuple[Run, ...]:
+    """The runs in a file: a run's JSON as it is, a session as one run.
+
+    Raises:
+        ValueError: it cannot be read, or is neither; the text names the file.
+        PathsError: the state folder cannot be used.
+    """
+    path = session_file(name)
+    try:
+        data = path.read_bytes()
+        if not data.startswith(b'{"t":'):
+            return parse_runs(data)
+        session = read_session(path)
+    except OSError as error:
+        raise ValueError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if session.damage:
+        _say(f"{name}: {session.damage}; what could be read is compared")
+    result, _ = run_of_session(session.events, path.stem)
+    return parse_runs(to_json([result], several=False).encode())
+
+
+def _report(args: argparse.Namespace, comparison: Comparison) -> None:
+    names = (args.a, args.b)
+    if args.json is not None:
+        write_report(args.json, comparison_json(comparison))
+    if args.markdown is not None:
+        write_report(args.markdown, comparison_markdown(comparison, names))
+    target = sys.stderr if "-" in (args.json, args.markdown) else sys.stdout
+    for line in comparison_lines(comparison, names):
+        print(clean(line), file=target)
+
+
+def _refuse(line: str) -> int:
+    _say(line)
+    return BAD_INPUT
+
+
+def _say(line: str) -> None:
+    print(f"mlxcache-tui: {clean(line)}", file=sys.stderr)

@@ -1,0 +1,375 @@
+"""Is B worse than A? Two sides of runs, paired by step; a verdict for each metric, or a refusal with its reason.
+
+Times and rates: Welch's t interval (90 %) on the log of the ratio of means, B over A, against a threshold of 10 %.
+Worse or better where the whole interval lies beyond it, the same where it lies within, else inconclusive; so is
+anything with fewer than 3 values on a side. The values are those of the requests; where both sides have 3 runs or more
+of a step they are the means of whole runs, since requests of one run share its conditions. Over all steps each step is
+a stratum of its own (means are added up, and so are their variances), or all requests are one stratum where a step has
+fewer than 3 values.
+
+Counted figures carry no noise and are judged as they are, against the same threshold. Failed requests and evictions:
+by their ratio. The cached ratio: 0.05 more or less is a difference, and 0.02 where it changes what had to be read,
+(1 - b) / (1 - a), beyond the threshold; 0.96 that falls to 0.93 nearly doubles the reading, 0.06 to 0.03 does not.
+
+The whole: worse if any metric over all steps is, or a step's cached ratio; inconclusive unless TTFT, total time and
+cached ratio are each shown to be no worse; else better if any metric over all steps is, else the same.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from mlxcache_tui.core.run_file import Request, Run
+from mlxcache_tui.core.student import t_quantile
+
+THRESHOLD = 0.10
+CONFIDENCE = 0.90
+ENOUGH = 3
+"""Values a side, at the least; fewer say nothing on times."""
+SHARE, LARGE_SHARE = 0.02, 0.05
+"""Smallest difference of two cached ratios that may be one, and the one that is whatever it means for the reading."""
+ALL = "all"
+
+Verdict = Literal["better", "worse", "same", "inconclusive"]
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of one step, or of all: both sides, B ÷ A with its interval, values a side, and the verdict."""
+
+    metric: str
+    step: str
+    a: float | None
+    b: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n: tuple[int, int]
+    verdict: Verdict
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """The first answer of a step on each side."""
+
+    step: str
+    a: str
+    b: str
+    same: bool
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole. `differences`: what is not the same on both sides, by flag or version; `notes`: a line each."""
+
+    refused: str | None
+    differences: dict[str, tuple[Any, Any]]
+    metrics: tuple[Metric, ...] = ()
+    verdict: Verdict = "inconclusive"
+    answers: tuple[Answers, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -> Comparison:
+    """Compare two sides. `changed` names the differences that were meant; a single server flag needs no name."""
+    differences = _differences(a, b)
+    steps_a, steps_b = _by_step(a), _by_step(b)
+    paired = [name for name in steps_a if name in steps_b]
+    refused = _refusal(differences, changed) or _nothing_to_compare(steps_a, steps_b, paired)
+    if refused:
+        return Comparison(refused=refused, differences=differences)
+    metrics = tuple(_metrics(a, b, {name: (steps_a[name], steps_b[name]) for name in paired}))
+    answers = tuple(_answers(name, steps_a[name], steps_b[name]) for name in paired)
+    return Comparison(
+        refused=None,
+        differences=differences,
+        metrics=metrics,
+        verdict=_whole(metrics),
+        answers=answers,
+        notes=_notes(steps_a, steps_b, differences, changed),
+    )
+
+
+# --- may they be compared? -------------------------------------------------------------------------------------------
+
+
+def _differences(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[Any, Any]]:
+    """What is not the same on both sides; flags that a sweep sets are part of the step's name."""
+    swept = {name for run in (*a, *b) for name in run.sweep}
+    flags = sorted({name for run in (*a, *b) for name in run.server.flags} - swept)
+    parts: dict[str, Callable[[Run], Any]] = {
+        "scenario": lambda run: run.digest or run.scenario,
+        "model": lambda run: run.server.model,
+        "mlx_lm": lambda run: run.server.mlx_lm,
+        "mlx": lambda run: run.server.mlx,
+        **{name: (lambda run, name=name: run.server.flags.get(name)) for name in flags},  # type: ignore[misc]
+    }
+    found = {}
+    for name, value in parts.items():
+        sides = _common(map(value, a)), _common(map(value, b))
+        if sides[0] != sides[1]:
+            found[name] = sides
+    if "scenario" in found and {run.scenario for run in a} != {run.scenario for run in b}:
+        found["scenario"] = (_common(run.scenario for run in a), _common(run.scenario for run in b))
+    return found
+
+
+def _common(values: Iterable[Any]) -> Any:
+    """The value that all runs of a side have; a list of them where they differ."""
+    distinct: list[Any] = []
+    for value in values:
+        if value not in distinct:
+            distinct.append(value)
+    return distinct[0] if len(distinct) == 1 else distinct
+
+
+def _refusal(differences: dict[str, tuple[Any, Any]], changed: Collection[str]) -> str | None:
+    named = {name.replace("-", "_") for name in changed}
+    basic = ("scenario", "model", "mlx_lm", "mlx")
+    flags = [name for name in differences if name not in basic]
+    meant = named | (set(flags) if len(flags) == 1 else set())
+    unmeant = [name for name in differences if name not in meant]
+    if not unmeant:
+        return None
+    listed = ", ".join(f"{name} ({_shown(pair[0])} and {_shown(pair[1])})" for name, pair in differences.items())
+    return f"the two differ in {listed}: what changed cannot be told apart; name what was meant: " + " ".join(
+        f"--changed {name}" for name in unmeant
+    )
+
+
+def _shown(value: Any) -> str:
+    return "—" if value is None else str(value)
+
+
+def _nothing_to_compare(a: dict[str, Any], b: dict[str, Any], paired: Sequence[str]) -> str | None:
+    for side, steps in (("A", a), ("B", b)):
+        if not steps:
+            return f"{side} has no request that counts: nothing was measured, or all of it was warm-up"
+    return None if paired else "the two have no step in common: they did not measure the same thing"
+
+
+def _notes(
+    a: dict[str, Any], b: dict[str, Any], differences: dict[str, tuple[Any, Any]], changed: Collection[str]
+) -> tuple[str, ...]:
+    notes = [
+        f"step {name} is only in {'A' if name in a else 'B'}: left out"
+        for name in {**a, **b}
+        if (name in a) != (name in b)
+    ]
+    notes += [f"{name} is the same on both sides" for name in changed if name.replace("-", "_") not in differences]
+    return tuple(notes)
+
+
+# --- pairing ---------------------------------------------------------------------------------------------------------
+
+Grouped = list[list[Request]]
+"""The requests of one step, for each run of the side that has it."""
+
+
+def _by_step(runs: Sequence[Run]) -> dict[str, Grouped]:
+    """Requests that count, by step; in a sweep each set of limits has steps of its own."""
+    steps: dict[str, Grouped] = {}
+    several = len({run.scenario for run in runs if run.digest}) > 1
+    for run in runs:
+        limits = ", ".join(f"{name} {value}" for name, value in run.sweep.items())
+        before = " · ".join(part for part in (run.scenario if several else "", limits) if part)
+        mine: dict[str, list[Request]] = {}
+        for request in run.requests:
+            if not request.warmup:
+                mine.setdefault(f"{before} · {request.step}" if before else request.step, []).append(request)
+        for name, requests in mine.items():
+            steps.setdefault(name, []).append(requests)
+    return steps
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+Pairs = dict[str, tuple[Grouped, Grouped]]
+_MEASURED: dict[str, bool] = {"ttft_s": False, "e2e_s": False, "prefill_tps": True, "decode_tps": True}
+"""Whether more is better."""
+
+
+def _metrics(a: Sequence[Run], b: Sequence[Run], pairs: Pairs) -> Iterable[Metric]:
+    for name, more in _MEASURED.items():
+        strata = [_pair(one, other, name) for one, other in pairs.values()]
+        yield _measured(name, ALL, _strata(strata), more=more)
+        yield from (_measured(name, step, [pair], more=more) for step, pair in zip(pairs, strata, strict=True))
+    yield _cached(
+        ALL, [r for one, _ in pairs.values() for r in _flat(one)], [r for _, o in pairs.values() for r in _flat(o)]
+    )
+    yield from (_cached(step, _flat(one), _flat(other)) for step, (one, other) in pairs.items())
+    yield _counted("evictions", ALL, _evictions(a), _evictions(b), (len(a), len(b)))
+    yield _counted("failed", ALL, _failed(a), _failed(b), (len(a), len(b)))
+    for name, peak in (("memory_peak_bytes", _peak), ("mlx_peak_bytes", _mlx_peak)):
+        yield _measured(name, ALL, [(_known(map(peak, a)), _known(map(peak, b)))], more=False)
+
+
+def _flat(grouped: Grouped) -> list[Request]:
+    return [request for requests in grouped for request in requests]
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _pair(a: Grouped, b: Grouped, name: str) -> tuple[list[float], list[float]]:
+    """The values of a step's requests that were answered, or the means of its runs where there are enough of them."""
+    by_run = min(len(a), len(b)) >= ENOUGH
+    return _values(a, name, by_run=by_run), _values(b, name, by_run=by_run)
+
+
+def _values(grouped: Grouped, name: str, *, by_run: bool) -> list[float]:
+    runs = [_known(getattr(request, name) for request in requests if request.state == "done") for requests in grouped]
+    if by_run:
+        return [statistics.fmean(values) for values in runs if values]
+    return [value for values in runs for value in values]
+
+
+Strata = list[tuple[list[float], list[float]]]
+
+
+def _strata(strata: Strata) -> Strata:
+    """Each step for itself where each has enough values, else all of them as one."""
+    filled = [pair for pair in strata if pair[0] and pair[1]]
+    if all(min(map(len, pair)) >= ENOUGH for pair in filled):
+        return filled
+    return [([value for one, _ in filled for value in one], [value for _, other in filled for value in other])]
+
+
+def _measured(metric: str, step: str, strata: Strata, *, more: bool) -> Metric:
+    """A time, rate or size. `more`: more of it is better."""
+    n = sum(len(one) for one, _ in strata), sum(len(other) for _, other in strata)
+    a, b = (_mean_of(strata, side) for side in (0, 1))
+    interval = _interval(strata) if min(n, default=0) >= ENOUGH else None
+    ratio, low, high = interval if interval else (_ratio(a, b), None, None)
+    verdict: Verdict = "inconclusive"
+    if low is not None and high is not None:
+        verdict = _judged(low, high, more=more)
+    return Metric(metric=metric, step=step, a=a, b=b, ratio=ratio, low=low, high=high, n=n, verdict=verdict)
+
+
+def _mean_of(strata: Strata, side: int) -> float | None:
+    """The mean of the strata's means; None where one has no value on this side."""
+    values = [pair[side] for pair in strata]
+    return statistics.fmean(map(statistics.fmean, values)) if values and all(values) else None
+
+
+def _interval(strata: Strata) -> tuple[float, float, float] | None:
+    """B ÷ A of the summed means, and its interval; None where a mean is not above 0."""
+    totals = [sum(statistics.fmean(pair[side]) for pair in strata) for side in (0, 1)]
+    if min(totals) <= 0:
+        return None
+    # Variance of a log is the variance over the square of the mean (delta method); Satterthwaite's degrees of freedom.
+    parts = [
+        (statistics.variance(pair[side]) / len(pair[side]) / totals[side] ** 2, len(pair[side]) - 1)
+        for pair in strata
+        for side in (0, 1)
+    ]
+    variance = sum(part for part, _ in parts)
+    ratio = totals[1] / totals[0]
+    if variance == 0:
+        return ratio, ratio, ratio
+    df = variance**2 / sum(part**2 / free for part, free in parts)
+    width = math.exp(t_quantile((1 + CONFIDENCE) / 2, df) * math.sqrt(variance))
+    return ratio, ratio / width, ratio * width
+
+
+def _judged(low: float, high: float, *, more: bool) -> Verdict:
+    above, below = 1 + THRESHOLD, 1 / (1 + THRESHOLD)
+    if low > above:
+        return "better" if more else "worse"
+    if high < below:
+        return "worse" if more else "better"
+    return "same" if below <= low and high <= above else "inconclusive"
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return b / a if a and b is not None else None
+
+
+# --- what is counted -------------------------------------------------------------------------------------------------
+
+
+def _cached(step: str, a: Sequence[Request], b: Sequence[Request]) -> Metric:
+    one, other = _share(a), _share(b)
+    verdict: Verdict = "inconclusive"
+    if one is not None and other is not None:
+        verdict = _judged_share(one, other)
+    return Metric(
+        metric="cached_ratio", step=step, a=one, b=other, ratio=_ratio(one, other), low=None, high=None,
+        n=(_reporting(a), _reporting(b)), verdict=verdict,
+    )  # fmt: skip
+
+
+def _judged_share(a: float, b: float) -> Verdict:
+    if abs(a - b) >= LARGE_SHARE:
+        return "better" if b > a else "worse"
+    return _judged_count(1 - a, 1 - b) if abs(a - b) >= SHARE else "same"
+
+
+def _share(requests: Sequence[Request]) -> float | None:
+    """Σ cached ÷ Σ prompt tokens over those that reported both."""
+    pairs = [(r.cached_tokens, r.prompt_tokens) for r in requests if r.cached_tokens is not None and r.prompt_tokens]
+    return sum(cached for cached, _ in pairs) / sum(prompt for _, prompt in pairs) if pairs else None
+
+
+def _reporting(requests: Sequence[Request]) -> int:
+    return sum(r.cached_tokens is not None and bool(r.prompt_tokens) for r in requests)
+
+
+def _counted(metric: str, step: str, a: float | None, b: float | None, n: tuple[int, int]) -> Metric:
+    """A count that should be small; None is not known."""
+    verdict: Verdict = "inconclusive" if a is None or b is None else _judged_count(a, b)
+    return Metric(metric=metric, step=step, a=a, b=b, ratio=_ratio(a, b), low=None, high=None, n=n, verdict=verdict)
+
+
+def _judged_count(a: float, b: float) -> Verdict:
+    if b > a * (1 + THRESHOLD):
+        return "worse"
+    return "better" if a > b * (1 + THRESHOLD) else "same"
+
+
+def _evictions(runs: Sequence[Run]) -> float | None:
+    """Evictions a run; None where they were not seen in one."""
+    counts: list[int] = []
+    for run in runs:
+        seen = [step.evictions for step in run.steps] if run.steps is not None else []
+        if None in seen or (run.steps is None and run.server.observed != "observer"):
+            return None
+        counts.append(len(run.evictions))
+    return statistics.fmean(counts)
+
+
+def _failed(runs: Sequence[Run]) -> float:
+    return statistics.fmean(sum(request.state in ("failed", "cut") for request in run.requests) for run in runs)
+
+
+def _peak(run: Run) -> float | None:
+    return run.memory.peak_bytes
+
+
+def _mlx_peak(run: Run) -> float | None:
+    return run.memory.mlx.peak_bytes if run.memory.mlx else None
+
+
+# --- the whole -------------------------------------------------------------------------------------------------------
+
+
+def _whole(metrics: Sequence[Metric]) -> Verdict:
+    overall = {metric.metric: metric for metric in metrics if metric.step == ALL}
+    judged = [*overall.values(), *(metric for metric in metrics if metric.metric == "cached_ratio")]
+    if any(metric.verdict == "worse" for metric in judged):
+        return "worse"
+    if not all(_no_worse(overall[name]) for name in ("ttft_s", "e2e_s", "cached_ratio")):
+        return "inconclusive"
+    return "better" if any(metric.verdict == "better" for metric in overall.values()) else "same"
+
+
+def _no_worse(metric: Metric) -> bool:
+    """Whether it is shown that less of it is not lost: the whole interval of a time lies under the threshold."""
+    return metric.verdict in ("better", "same") or (metric.high is not None and metric.high <= 1 + THRESHOLD)
+
+
+def _answers(step: str, a: Grouped, b: Grouped) -> Answers:
+    one, other = _flat(a)[0].text, _flat(b)[0].text
+    return Answers(step=step, a=one, b=other, same=one == other)
