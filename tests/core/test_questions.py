@@ -26,9 +26,9 @@ def test_labels_and_texts_are_not_repeated_within_a_policy() -> None:
         assert len({question.label for question in questions}) == len(questions)
 
 
-def test_the_return_policy_has_the_three_rules_and_asks_for_sentence_and_reason() -> None:
+def test_the_return_policy_has_the_three_rules_and_asks_for_the_rule_and_a_reason() -> None:
     text = (POLICIES / "returns.md").read_text()
     assert "unopened accessory can be returned within 30 days of delivery with a proof of purchase" in text
     assert "opened accessory can be returned only if it arrived damaged" in text
-    assert "name the sentence of the policy that applies" in text
-    assert "short\nreason" in text
+    assert "first the rule of the policy that applies" in text
+    assert "then a short reason" in text

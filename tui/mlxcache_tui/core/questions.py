@@ -48,6 +48,16 @@ BY_POLICY: dict[str, tuple[Question, ...]] = {
         Question(label="recording", text="May I record this call to train new colleagues?"),
         Question(label="wrong person", text="I sent an invoice to the wrong customer. What do I do first?"),
     ),
+    "handbook": (
+        Question(label="late parcel", text="A parcel was promised for yesterday and is not here. Do we act already?"),
+        Question(
+            label="swollen battery", text="A customer wants to send in a laptop whose battery is swollen. Can they?"
+        ),
+        Question(
+            label="charged twice", text="A customer's card was charged twice for one order. What do I check first?"
+        ),
+        Question(label="bad review", text="May I offer a voucher if the customer takes back a bad review?"),
+    ),
     "japanese-returns": (
         Question(
             label="気が変わった",
@@ -58,6 +68,12 @@ BY_POLICY: dict[str, tuple[Question, ...]] = {
             label="レシートなし", text="未開封のアクセサリーを返品したいのですが、レシートがありません。返品できますか?"
         ),
         Question(label="40日後", text="お届けから40日たった未開封のアクセサリーは返品できますか?"),
+    ),
+    "japanese-warranty": (
+        Question(label="水ぬれ", text="ルーターにコーヒーをこぼしたら動かなくなりました。保証の対象ですか?"),
+        Question(label="バッテリー", text="10か月使ったバッテリーの容量が70パーセントになりました。保証の対象ですか?"),
+        Question(label="中古", text="請求書のない中古のディスプレイは保証の対象ですか?"),
+        Question(label="3回目の修理", text="2回修理した後で同じ不具合が出ました。どうなりますか?"),
     ),
 }
 
