@@ -86,7 +86,7 @@ def body_rows(view: ScenarioView, shown: int, width: int) -> list[Row]:
             for index, run in enumerate(view.runs)
         ]
     run = view.runs[shown]
-    rows.append(Row(_head(layout, f"step, with {run.label}" if run.label else "step", width)))
+    rows.append(Row(_head(layout, f"step, limit {run.values}" if run.values else "step", width)))
     for step in run.steps:
         key = Key("step", shown, step.id)
         rows.append(Row(_step_line(step, layout, width), key))
