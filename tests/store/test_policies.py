@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mlxcache_tui.store.policies import MAX_BYTES, load_policies
+from mlxcache_tui.store.files import MAX_TEXT_BYTES
+from mlxcache_tui.store.policies import load_policies
 
 
 @pytest.fixture
@@ -41,17 +42,17 @@ def test_own_policies_are_added_and_take_the_place_of_shipped_ones(own: Path) ->
 
 def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
     (own / "a-latin1.md").write_bytes(b"caf\xe9")
-    (own / "b-huge.md").write_bytes(b"x" * (MAX_BYTES + 1))
+    (own / "b-huge.md").write_bytes(b"x" * (MAX_TEXT_BYTES + 1))
     (own / "c-folder.md").mkdir()
     (own / "d-gone.md").symlink_to(own / "nowhere")
     (own / "e-fine.md").write_text("fine")
     policies, problems = load_policies()
     assert "e-fine" in {policy.label for policy in policies}
     assert [problem.partition("left out: ")[2] for problem in problems] == [
-        "it is not UTF-8; save it as UTF-8",
-        "it has 4.0 MB, a policy at most 4 MB",
-        "it is not a file",
-        "it is not a file",
+        "it is not UTF-8 (byte 0xe9 in line 1); save it as UTF-8",
+        "it is 4.0 MB; expected a text of at most 4 MB",
+        "it is not a file; expected a text file",
+        "it cannot be read: no such file or directory",
     ]
     assert all("\n" not in problem for problem in problems)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.core.scenario_check import ScenarioError
-from mlxcache_tui.store.scenario_files import MAX_BYTES, load_scenario, shipped_names
+from mlxcache_tui.store.files import MAX_TEXT_BYTES
+from mlxcache_tui.store.policies import load_policies
+from mlxcache_tui.store.scenario_files import load_scenario, shipped_names
 
 STEP = '[[steps]]\nuser = "q"\n'
 
@@ -51,7 +53,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert "is not a file" in refused(tmp_path / "pipe.toml")
     (tmp_path / "latin.toml").write_bytes("x = 1\ntitle = 'é'".encode("latin-1"))
     assert "is not UTF-8 (byte 0xe9 in line 2); save it as UTF-8" in refused(tmp_path / "latin.toml")
-    (tmp_path / "big.toml").write_bytes(b"#" * (MAX_BYTES + 1))
+    (tmp_path / "big.toml").write_bytes(b"#" * (MAX_TEXT_BYTES + 1))
     assert "is 4.0 MB; expected a text of at most 4 MB" in refused(tmp_path / "big.toml")
 
 
@@ -65,3 +67,15 @@ def test_a_policy_that_cannot_be_read_is_a_mistake_with_its_line(tmp_path: Path)
     assert "is not UTF-8" in lines[0]
     assert "is 10.0 MB" in lines[1]
     assert "no such file" in lines[2]
+
+
+def test_a_scenario_and_the_composer_send_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLXCACHE_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "own.txt").write_bytes(b"\xef\xbb\xbf\r\nOnly on\tFridays\x07.\r\n\r\n")
+    (tmp_path / "own.toml").write_text("[policies]\nown = { file = 'policies/own.txt' }\n" + STEP)
+    composer = {policy.label: policy.text for policy in load_policies()[0]}
+    sent = [load_scenario(str(tmp_path / "own.toml")), *map(load_scenario, shipped_names())]
+    texts = {(label, policy.text) for found in sent for label, policy in found.policies.items()}
+    assert ("own", "Only on    Fridays␇.") in texts
+    assert texts <= set(composer.items())

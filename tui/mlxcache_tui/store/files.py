@@ -1,4 +1,4 @@
-"""Private files that a person asked for."""
+"""Texts that a person names, and private files that a person asked for."""
 
 import contextlib
 import os
@@ -8,6 +8,37 @@ import tempfile
 from pathlib import Path
 
 from mlxcache_tui.store.paths import state_dir
+
+MAX_TEXT_BYTES = 4_000_000
+"""No scenario and no policy is longer: a bigger file is another kind of file, named by mistake."""
+
+
+class TextFileError(Exception):
+    """A file cannot be used as a text; the message goes on after its name: `is not a file; …`."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of at most `MAX_TEXT_BYTES`, in UTF-8.
+
+    Raises:
+        TextFileError: it is something else, or it cannot be read.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise TextFileError("is not a file; expected a text file")
+        if status.st_size > MAX_TEXT_BYTES:
+            size, limit = status.st_size / 1e6, MAX_TEXT_BYTES / 1e6
+            raise TextFileError(f"is {size:.1f} MB; expected a text of at most {limit:.0f} MB")
+        content = path.read_bytes()
+    except OSError as error:
+        raise TextFileError(f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{content[error.start]:02x} in line {line}"
+        raise TextFileError(f"is not UTF-8 ({found}); save it as UTF-8") from error
 
 
 def save_text(name: str, text: str) -> Path:

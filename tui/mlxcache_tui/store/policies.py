@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 
 from mlxcache_tui.core.text import clean, clean_block
+from mlxcache_tui.store.files import TextFileError, read_text
 from mlxcache_tui.store.paths import PathsError, config_dir, scenarios_dir
 
-MAX_BYTES = 4_000_000
 FIRST = "returns"
 """The policy that the composer opens with."""
 
@@ -18,10 +18,6 @@ class Policy(msgspec.Struct, frozen=True):
     label: str
     text: str
     path: Path
-
-
-class _UnusableError(Exception):
-    """A file cannot be a policy; the text says why."""
 
 
 def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
@@ -47,23 +43,17 @@ def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
         for path in files:
             try:
                 label = clean(path.stem)
-                found[label] = Policy(label, _read(path), path)
-            except _UnusableError as error:
-                problems.append(clean(f"policy {path} left out: {error}"))
+                found[label] = Policy(label, read_policy(path), path)
+            except TextFileError as error:
+                problems.append(clean(f"policy {path} left out: it {error}"))
     ordered = sorted(found.values(), key=lambda policy: (policy.label != FIRST, policy.label))
     return tuple(ordered), tuple(problems)
 
 
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise _UnusableError("it is not a file")
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise _UnusableError(f"it has {size / 1e6:.1f} MB, a policy at most {MAX_BYTES / 1e6:.0f} MB")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise _UnusableError((error.strerror or str(error)).lower()) from error
-    except UnicodeDecodeError as error:
-        raise _UnusableError("it is not UTF-8; save it as UTF-8") from error
-    return clean_block(text).strip()
+def read_policy(path: Path) -> str:
+    """The text of a policy as it is sent, whoever sends it: cleaned, without blank ends.
+
+    Raises:
+        TextFileError: the file cannot be used.
+    """
+    return clean_block(read_text(path)).strip()
