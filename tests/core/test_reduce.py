@@ -142,3 +142,18 @@ def test_an_unknown_figure_is_a_gap_not_a_nought() -> None:
         story.tell(ev.MemorySampled(at_ns=story.tick(), origin="memory", pid=1, source="pss", bytes=size))
     assert [sample.bytes for sample in story.state.memory.samples] == [5, None]
     assert story.state.memory.peak == 5
+
+
+def test_watching_another_server_believes_nothing_of_the_first() -> None:
+    story = Story()
+    story.server(pid=10)
+    story.sent("a", entry=1)
+    story.tell(ev.ServerTargeted(at_ns=story.tick(), origin="program", url="http://other:1", mode="attached"))
+    state = story.state
+    assert (state.server.pid, state.server.observed, state.server.loaded, state.server.flags) == (None, False, None, {})
+    assert not state.cache.stored
+    assert state.cache.known == "unknown"
+    epoch = state.server.epoch
+    story.tell(ev.MemorySampled(at_ns=story.tick(), origin="memory", pid=5, source="pss", bytes=1))
+    assert (state.server.pid, state.server.epoch) == (5, epoch)
+    assert not state.memory.marks

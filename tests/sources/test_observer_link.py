@@ -6,12 +6,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 
 from mlxcache_tui.core.codec import encode_event
-from mlxcache_tui.core.events import AnyEvent, MlxMemorySampled, ObserverLost, WorkerDied
+from mlxcache_tui.core.events import (
+    AnyEvent,
+    EntryEvicted,
+    MlxMemorySampled,
+    ObserverConnected,
+    ObserverLost,
+    WorkerDied,
+)
 from mlxcache_tui.sources import observer_link
-from mlxcache_tui.sources.observer_link import follow
+from mlxcache_tui.sources.observer_link import Heard, follow
 
 SAMPLE = MlxMemorySampled(at_ns=1, origin="observer", active=1, pool=2, peak=3)
 
@@ -37,7 +45,7 @@ class Events(list[AnyEvent]):
 @asynccontextmanager
 async def followed(path: Path) -> AsyncIterator[Events]:
     events = Events()
-    task = asyncio.ensure_future(follow(path, events.take, lambda: 7, retry_s=0.01))
+    task = asyncio.ensure_future(follow(path, events.take, lambda: 7, retry_s=0.01, heard=Heard()))
     try:
         yield events
     finally:
@@ -113,3 +121,14 @@ async def test_a_line_without_end_is_given_up(path: Path, monkeypatch: pytest.Mo
         await events.at_least(1)
     assert isinstance(events[0], ObserverLost)
     assert events[0].text == "a line of more than 1000 bytes came"
+
+
+def test_history_that_is_told_again_is_no_news() -> None:
+    heard = Heard()
+    hello = ObserverConnected(at_ns=50, origin="observer", protocol=1, pid=1, mlx_lm="1", mlx="1", python="3", hooks=())
+    old, newer = (EntryEvicted(at_ns=at, origin="observer", entry=1, rule="count", limit=1) for at in (10, 20))
+    assert [heard.is_news(event) for event in (hello, old, SAMPLE)] == [True, True, True]
+    assert [heard.is_news(event) for event in (hello, old, SAMPLE, newer)] == [True, False, True, True]
+    other = msgspec.structs.replace(hello, started_ns=3)
+    assert [heard.is_news(event) for event in (other, old)] == [True, True]
+    assert [heard.is_news(event) for event in (hello, newer)] == [True, False]

@@ -28,7 +28,7 @@ IN_TERMINAL = (
     "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-TINY = ServerSpec(model="demo:tiny", port=0)
+TINY = ServerSpec(model="demo:tiny", port=0, python=os.environ.get("MLXCACHE_SERVER_PYTHON"))
 
 
 @asynccontextmanager
@@ -110,6 +110,7 @@ def no_server_left() -> Iterator[None]:
         for process in servers():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
+                process.wait(10)
 
 
 class Terminal:

@@ -168,6 +168,9 @@ def _target(state: SessionState, event: ev.ServerTargeted) -> None:
     server = state.server
     if server.url != event.url:
         server.mlx_lm = server.mlx = server.platform = server.software = None
+        if event.mode == "attached":
+            server.pid, server.flags, server.command = None, {}, ()
+            _empty(state)
     server.url, server.mode, server.watch_only = event.url, event.mode, event.watch_only
     server.model = event.model
     server.log_path = event.log_path
@@ -209,12 +212,22 @@ def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> Non
 
 
 def _new_process(state: SessionState, pid: int, at_ns: int) -> None:
-    """A server process that was not known: its cache is empty, so nothing of the old one may be believed."""
+    """A server process that was not known; if there was another before, nothing of that may be believed."""
     server = state.server
+    if server.pid is None and server.mode == "attached":
+        server.pid = pid
+        return
     if server.pid is not None:
         state.memory.marks.append(MemoryMark(at_ns=at_ns, kind="restart"))
         mark(state, "↻ the server is another process now: its cache starts empty")
-    server.pid, server.epoch = pid, server.epoch + 1
+    server.pid = pid
+    _empty(state)
+
+
+def _empty(state: SessionState) -> None:
+    """Another server, or another process of the same: its cache is its own."""
+    server = state.server
+    server.epoch += 1
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
     server.observed = False
     _cut_foreign(state, "the server ended")

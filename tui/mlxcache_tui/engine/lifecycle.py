@@ -19,7 +19,7 @@ from mlxcache_tui.sources import memory, ports
 from mlxcache_tui.sources.child import Child, exit_of, is_held, model_of
 from mlxcache_tui.sources.health import probe
 from mlxcache_tui.sources.logtail import tail
-from mlxcache_tui.sources.observer_link import follow
+from mlxcache_tui.sources.observer_link import Heard, follow
 from mlxcache_tui.store.paths import PathsError, socket_path
 
 Emit = Callable[[ev.AnyEvent], None]
@@ -57,6 +57,7 @@ class Lifecycle:
         self._log_path: str | None = None
         self._models: tuple[str, ...] | None = None
         self._look_now = asyncio.Event()
+        self._heard = Heard()
         self.watch_only = False
 
     # --- commands ---
@@ -179,7 +180,7 @@ class Lifecycle:
         self._target(launched.url)
         self._watch("log", tail(launched.log_path, self._emit, self._clock, from_start=True))
         self._watch("memory", memory.sample(launched.child.pid, self._emit, self._clock))
-        self._watch("observer", follow(launched.socket, self._emit, self._clock, retry_s=POLL_S))
+        self._follow_observer(launched.socket, POLL_S)
         self._watch("server", self._watch_exit(launched))
         self._watch("readiness", self._get_ready(launched))
 
@@ -295,7 +296,7 @@ class Lifecycle:
             except PathsError as error:
                 self._warn(f"an observer of this server is not looked for: {error}")
             else:
-                self._watch("observer", follow(path, self._emit, self._clock, retry_s=OTHERS_SOCKET_S))
+                self._follow_observer(path, OTHERS_SOCKET_S)
         self._look_now.set()
         self._watch("health", self._watch_health(address.url, address.port if address.local else None, None))
 
@@ -311,6 +312,9 @@ class Lifecycle:
                 await memory.sample(pid, self._emit, self._clock)
                 self._look_now.set()
             await asyncio.sleep(LOOK_S / 2)
+
+    def _follow_observer(self, path: Path, retry_s: float) -> None:
+        self._watch("observer", follow(path, self._emit, self._clock, retry_s=retry_s, heard=self._heard))
 
     def _follow_log(self, path: str) -> None:
         self._log_path = path
