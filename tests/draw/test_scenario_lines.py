@@ -31,14 +31,14 @@ def test_every_line_has_the_width(width: int, has_before: bool) -> None:
 
 def test_underway() -> None:
     assert drawn(scenario_pane_view()) == [
-        "▷ running · step 2 of 3 · 1 of 3 requests   █████▎──────────",
-        "  step                      sent cached   TTFT evict   wall",
-        "✓ first                      1/1   92 %  48 ms     0  1.2 s",
+        "▷ running · step 2 of 3 · 1 of 3 requests   █████▍──────────",
+        "  step                       sent cached   TTFT evict   wall",
+        "✓ first                       1/1   92 %  48 ms     0  1.2 s",
         "    ✓ cached_ratio >= 0.5  92 %",
-        "▷ second                     0/1",
+        "▷ second                      0/1",
         "    ↻ server restarted first",
         "    · evictions == 1",
-        "· third                      0/1",
+        "· third                       0/1",
     ]
 
 
@@ -50,7 +50,7 @@ def test_the_verdict_stands_first_and_is_broken_into_lines() -> None:
         "✗ 1 of 2 expectations failed",
         "✗ second: cached_ratio >= 0.5: 2 %, 48 points too",
         "  low, and some more words",
-        "  step            sent cached   TTFT evict   wall",
+        "  step             sent cached   TTFT evict   wall",
     ]
 
 
@@ -70,11 +70,11 @@ def test_a_sweep_has_a_row_for_each_run_and_the_steps_of_one() -> None:
     runs = tuple(run_view(step_view("a", status="done"), label=f"prompt_cache_size {n}", values=str(n)) for n in (1, 2))
     view = scenario_pane_view(runs=runs, limits="prompt_cache_size", current=1)
     assert drawn(view, 60, shown=1)[1:] == [
-        "  prompt_cache_size         sent cached   TTFT evict   wall",
-        "✓ 1                          1/1   92 %  48 ms     0  1.2 s",
-        "✓ 2                          1/1   92 %  48 ms     0  1.2 s",
-        "  step, with prompt_cach…   sent cached   TTFT evict   wall",
-        "✓ a                          1/1   92 %  48 ms     0  1.2 s",
+        "  prompt_cache_size          sent cached   TTFT evict   wall",
+        "✓ 1                           1/1   92 %  48 ms     0  1.2 s",
+        "✓ 2                           1/1   92 %  48 ms     0  1.2 s",
+        "  step, limit 2              sent cached   TTFT evict   wall",
+        "✓ a                           1/1   92 %  48 ms     0  1.2 s",
     ]
     keys = [row.key for row in body_rows(view, 1, 60)]
     assert keys == [None, Key("run", 0), Key("run", 1), None, Key("step", 1, "a")]

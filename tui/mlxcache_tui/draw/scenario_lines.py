@@ -37,6 +37,7 @@ _TONE_SIGNS: dict[Tone, Span] = {
 }
 _TONE_LOOKS: dict[Tone, Look] = {"good": "good", "bad": "bad", "warn": "warn", "plain": "plain"}
 _BAR = 16
+_ALL = 10_000
 _BESIDE, _WIDE = 64, 90
 """Cells from which on the last result has columns beside the new one, and from which on the counts fit in as well."""
 
@@ -105,7 +106,7 @@ def scenario_layout(width: int, has_before: bool) -> Layout:
         ("evicted", "evict", 5, 3, 4),
         ("wall", "wall", 6, 6, 6),
     )
-    columns = [Column("sign", "", 1, 0), Column("name", "", 12, 1, most=40)]
+    columns = [Column("sign", "", 1, 0), Column("name", "", 12, 1, most=_ALL)]
     if not beside or width >= _WIDE:
         columns.append(Column("n", "sent", 5, 9, "right"))
     for name, head, cells, before_cells, drop in pairs:
