@@ -1,6 +1,5 @@
 """Tiny models and observed servers for the tests against the real mlx_lm.server."""
 
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.models.fetch import Kind, ensure_demo_model
-from support.live_server import Server, Start, Viewer, observed_server
+from support.live_server import SERVER_PYTHON, Server, Start, Viewer, observed_server
 
 
 @pytest.fixture(scope="session")
 def tiny_model() -> Callable[[Kind], Path]:
     """The folder of a tiny model of random weights, made the first time."""
-    return lambda kind: ensure_demo_model(kind, python=Path(sys.executable), report=lambda _: None)
+    return lambda kind: ensure_demo_model(kind, python=Path(SERVER_PYTHON), report=lambda _: None)
 
 
 @pytest.fixture(scope="module")

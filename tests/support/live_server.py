@@ -34,6 +34,8 @@ from mlxcache_tui.models.fetch import Kind
 
 OBSERVE = Path(__file__).parents[2] / "tui" / "mlxcache_tui" / "observer" / "observe.py"
 PATIENCE_S = 60.0
+SERVER_PYTHON = os.environ.get("MLXCACHE_SERVER_PYTHON") or sys.executable
+"""The interpreter whose mlx_lm is tested; `tests/matrix.py` sets it to other installations."""
 E = TypeVar("E", bound=Event)
 
 
@@ -236,17 +238,20 @@ def free_port() -> int:
 
 
 @contextmanager
-def launched(model: Path, folder: Path, *, leash: int | None = None, **flags: object) -> Iterator[Server]:
+def launched(
+    model: Path, folder: Path, *, leash: int | None = None, script: Path = OBSERVE, **flags: object
+) -> Iterator[Server]:
     """Start a server behind the observer, without waiting for it; killed at the end.
 
     Args:
         model: what it serves.
         folder: a private folder with a short path (the socket is in it).
         leash: the reading end of the pipe that keeps the server alive, if it is to be held by one.
+        script: what starts the server: the observer, or a test's own script around it.
         flags: of mlx_lm.server, with underscores.
     """
     port, log, path = free_port(), folder / "log", folder / "s"
-    command = [sys.executable, str(OBSERVE), "--socket", str(path), "--log-path", str(log)]
+    command = [SERVER_PYTHON, str(script), "--socket", str(path), "--log-path", str(log)]
     command += ["--", "--model", str(model), "--port", str(port)]
     if leash is not None:
         command.insert(2, "--leash")
@@ -265,9 +270,11 @@ def launched(model: Path, folder: Path, *, leash: int | None = None, **flags: ob
 
 
 @contextmanager
-def observed_server(model: Path, folder: Path, *, leash: int | None = None, **flags: object) -> Iterator[Server]:
+def observed_server(
+    model: Path, folder: Path, *, leash: int | None = None, script: Path = OBSERVE, **flags: object
+) -> Iterator[Server]:
     """The same, once its model is loaded and it has answered a first request with the key `readiness`."""
-    with launched(model, folder, leash=leash, **flags) as server:
+    with launched(model, folder, leash=leash, script=script, **flags) as server:
         try:
             _await_answer(server)
         except (AssertionError, OSError) as error:
