@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mlxcache_tui.core.events import LookedUp
 from mlxcache_tui.core.state import EntryRecord, Reason, RequestState, SessionState
+from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import ReasonKind
 
 HEAD_UNKNOWN = 16
@@ -16,6 +17,10 @@ SLACK = 16
 """Tokens by which reuse may fall short of what is shared without being a miss: the last token, a segment's edge."""
 CONTEXT = 40
 """Characters of text shown on each side of a first difference."""
+TEMPLATE_ARGUMENTS = ("chat_template_kwargs", "tools", "add_generation_prompt")
+"""Parameters that change what the chat template makes of the same messages."""
+SHOWN_PARAMETERS = ("model", "seed", *TEMPLATE_ARGUMENTS)
+"""Parameters that may explain a difference, so that the evidence names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +42,23 @@ def diagnose_observed(state: SessionState, request: RequestState, lookup: Looked
     base = state.requests.get(lookup.tokens.base) if lookup.tokens.base is not None else None
     if cached >= prompt / 2 and cached > head:
         return _hit(state, request, lookup, base)
-    if state.cache.max_count == 0 and cached <= head:
-        return Reason("disabled", "cache size is 0: nothing is stored")
+    if 0 in (state.cache.max_count, state.cache.max_bytes) and cached <= head:
+        what = "cache size" if state.cache.max_count == 0 else "the cache's byte limit"
+        return Reason("disabled", f"{what} is 0: nothing is stored")
     if base is None or shared <= head:
-        return _nothing_like_it(state, request, shared)
-    if cached > head and cached >= shared - SLACK:
-        difference = first_difference(state, request, base)
-        if difference is not None and difference.role in ("system", "prompt"):
-            return _diverged(base, shared, difference)
-        return _hit(state, request, lookup, base)
-    return _lost(state, lookup, base)
+        return _nothing_like_it(state, request, lookup)
+    if cached <= head or cached < shared - SLACK:
+        return _lost(state, lookup, base)
+    difference = first_difference(state, request, base)
+    if difference is not None and difference.role in ("system", "prompt"):
+        # The very text may have been sent too: to a server that is gone, or with other template arguments.
+        before = _nothing_like_it(state, request, lookup)
+        if before.kind in ("restarted", "model_changed"):
+            return before
+        return _diverged(state, request, base, shared, difference)
+    if _template_cut(state, request, base, shared):
+        return _other_arguments(request, base, shared)
+    return _hit(state, request, lookup, base)
 
 
 def _head_tokens(state: SessionState, request: RequestState) -> int:
@@ -64,28 +76,118 @@ def _hit(state: SessionState, request: RequestState, lookup: LookedUp, base: Req
         "the warm-up" if source == 0 else (f"#{source}" if source is not None else "an entry made before we watched")
     )
     how = {"exact": "the stored entry itself", "extended": "a stored prefix", "trimmed": "a longer entry cut back"}
-    evidence = [f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens came from {whose}"]
+    left = lookup.tokens.count - lookup.cached_tokens
+    share = round(100 * lookup.cached_tokens / max(1, lookup.tokens.count))
+    evidence = [
+        f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share} %) came from {whose}, {left} were read"
+    ]
     if lookup.how in how:
-        evidence.append(f"found as {how[lookup.how]}" + (f", {record.tokens} tokens, {record.type}" if record else ""))
-    short = lookup.tokens.count - lookup.cached_tokens
-    evidence.append(f"{short} tokens were read anew (the last token always is)")
-    if maker and (difference := first_difference(state, request, maker)):
-        evidence.extend(_difference_lines(maker.number, difference))
+        evidence.append(f"found as {how[lookup.how]}" + (f": {_entry(record)}" if record else ""))
+    evidence += _shortfall(state, request, lookup, record)
+    base = base or maker
+    if base is not None:
+        evidence += _other_parameters(request, base)
+        difference = first_difference(state, request, base)
+        if difference is not None:
+            where = f"message {difference.message} ({difference.role}), character {difference.char}"
+            evidence.append(f"differs from #{base.number} at {where}")
+            evidence += _difference_lines(base.number, difference)
     detail = f"hit: {lookup.cached_tokens} tokens of {whose}"
     return Reason("hit", detail, tuple(evidence), from_request=source, shared_tokens=lookup.cached_tokens)
 
 
-def _nothing_like_it(state: SessionState, request: RequestState, shared: int) -> Reason:
+def _entry(record: EntryRecord) -> str:
+    return f"{record.tokens} tokens, {record.type}, {human_bytes(record.bytes)}"
+
+
+def _shortfall(
+    state: SessionState, request: RequestState, lookup: LookedUp, record: EntryRecord | None
+) -> tuple[str, ...]:
+    """Why a hit is not the whole of what could be expected. Not a miss: it is in the nature of the thing."""
+    lines = []
+    left = lookup.tokens.count - lookup.cached_tokens
+    short = lookup.tokens.shared - lookup.cached_tokens
+    maker = state.requests.get(record.key) if record and record.key is not None else None
+    if left == 1:
+        lines.append("the last token of a prompt is always read again")
+    elif 0 < short <= SLACK:
+        lines.append(f"{short} more shared tokens were read again: the last token, or the edge of a segment")
+    if record is not None and maker is not None and lookup.how == "trimmed" and _continues(request, maker):
+        tail = record.tokens - lookup.cached_tokens
+        loaded = state.server.loaded
+        why = "thinking template" if loaded and loaded.has_thinking else "chat template"
+        if tail > 0:
+            lines.append(f"tail re-read: {tail} tokens ({why}): the prompt writes #{maker.number}'s answer otherwise")
+    return tuple(lines)
+
+
+def _continues(request: RequestState, earlier: RequestState) -> bool:
+    """Whether a request goes on with an earlier one's conversation."""
+    count = len(earlier.messages)
+    following = request.messages[count : count + 1]
+    return request.messages[:count] == earlier.messages and bool(following) and following[0][0] == "assistant"
+
+
+def _other_parameters(request: RequestState, base: RequestState) -> tuple[str, ...]:
+    """What two requests were sent with that differs, a line each."""
+    pairs = ((name, request.params.get(name), base.params.get(name)) for name in SHOWN_PARAMETERS)
+    return tuple(
+        f"{name}: {_shown(ours)} here, {_shown(theirs)} in #{base.number}"
+        for name, ours, theirs in pairs
+        if ours != theirs
+    )
+
+
+def _shown(value: object) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= CONTEXT else text[: CONTEXT - 1] + "…"
+
+
+def _other_arguments(request: RequestState, base: RequestState, shared: int) -> Reason:
+    evidence = (f"the same text as #{base.number} in front, yet only {shared} tokens of the prompt are shared:",)
+    return Reason(
+        "model_changed",
+        f"other template arguments than #{base.number}",
+        (*evidence, *_other_parameters(request, base)),
+        from_request=base.number,
+        shared_tokens=shared,
+    )
+
+
+def _template_cut(state: SessionState, request: RequestState, base: RequestState, shared: int) -> bool:
+    """Whether other template arguments end what is shared before the end of the first message, which is the same."""
+    if all(request.params.get(name) == base.params.get(name) for name in TEMPLATE_ARGUMENTS):
+        return False
+    if not request.prompt_tokens or request.messages[:1] != base.messages[:1]:
+        return False
+    sizes = [len(state.message_text(text_id)) for _, text_id in request.messages]
+    return shared < request.prompt_tokens * sizes[0] / max(1, sum(sizes)) / 2
+
+
+def _nothing_like_it(state: SessionState, request: RequestState, lookup: LookedUp) -> Reason:
+    """The server has no prompt with more than the template in common: is there a request that should have been one?"""
+    shared = lookup.tokens.shared
     twin = _earlier_twin(state, request)
-    if twin is not None:
+    if twin is not None and twin.messages[0] == request.messages[0]:
         if twin.epoch != request.epoch:
             text = f"#{twin.number} met the server before it was restarted; a restart empties the cache"
             return Reason("restarted", f"restarted since #{twin.number}", (text,), from_request=twin.number)
-        difference = first_difference(state, request, twin)
-        if difference is not None:
-            return _diverged(twin, shared, difference)
+        if twin.lookup is not None and twin.lookup.model != lookup.model:
+            return _other_model(twin, lookup)
+        if _template_cut(state, request, twin, shared):
+            return _other_arguments(request, twin, shared)
+        if twin.lookup is None:
+            return Reason("unknown", "unknown", (f"begins like #{twin.number}, which the server never looked up",))
+    elif twin is not None and (difference := first_difference(state, request, twin)) is not None:
+        return _diverged(state, request, twin, shared, difference)
     head = f"; the {shared} tokens shared with others are the template's" if shared else ""
     return Reason("first", "first", (f"nothing like it was sent before{head}",), shared_tokens=shared)
+
+
+def _other_model(base: RequestState, lookup: LookedUp) -> Reason:
+    theirs = base.lookup.model if base.lookup else None
+    text = f"#{base.number} ran on {theirs}, this one on {lookup.model}; each has a cache of its own"
+    return Reason("model_changed", f"other model than #{base.number}", (text,), from_request=base.number)
 
 
 def _earlier_twin(state: SessionState, request: RequestState) -> RequestState | None:
@@ -104,7 +206,9 @@ def _earlier_twin(state: SessionState, request: RequestState) -> RequestState | 
     return labelled
 
 
-def _diverged(base: RequestState, shared: int, difference: Difference) -> Reason:
+def _diverged(
+    state: SessionState, request: RequestState, base: RequestState, shared: int, difference: Difference
+) -> Reason:
     where = f"message {difference.message} ({difference.role}), character {difference.char}"
     detail = f"differs from #{base.number} at message {difference.message}, char {difference.char}"
     return Reason(
@@ -113,10 +217,21 @@ def _diverged(base: RequestState, shared: int, difference: Difference) -> Reason
         (
             f"shares {shared} tokens with #{base.number}, then differs at {where}",
             *_difference_lines(base.number, difference),
+            *_policy_moved(state, request, difference),
+            *_other_parameters(request, base),
         ),
         from_request=base.number,
         shared_tokens=shared,
     )
+
+
+def _policy_moved(state: SessionState, request: RequestState, difference: Difference) -> tuple[str, ...]:
+    """The case that costs most: the policy itself is unchanged, and something in front of it is not."""
+    policy = state.policies.get(request.policy, "")
+    at = state.message_text(request.messages[difference.message][1]).find(policy) if policy else -1
+    if at <= 0 or difference.char >= at:
+        return ()
+    return (f"the policy {request.policy} stands behind it, unchanged, and is read again; put what changes behind it",)
 
 
 def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
@@ -125,30 +240,50 @@ def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
 
 def _lost(state: SessionState, lookup: LookedUp, base: RequestState) -> Reason:
     """The prompt begins like an earlier one, yet that part was not found: what became of it."""
+    if base.lookup is not None and base.lookup.model != lookup.model:
+        return _other_model(base, lookup)
+    base = _one_that_was_stored(state, base)
+    like = f"shares {lookup.tokens.shared} of {lookup.tokens.count} tokens with #{base.number}"
 
     def reason(kind: ReasonKind, detail: str, text: str) -> Reason:
-        like = f"shares {lookup.tokens.shared} tokens with #{base.number}"
         return Reason(kind, detail, (like, text), from_request=base.number, shared_tokens=lookup.tokens.shared)
 
-    if base.lookup is not None and base.lookup.model != lookup.model:
-        text = f"#{base.number} ran on {base.lookup.model}, this one on {lookup.model}"
-        return reason("model_changed", f"other model than #{base.number}", text)
-    record = _last_fate(state, [state.cache.records[entry] for entry in base.entries if entry in state.cache.records])
+    record = _last_fate(state, base)
     if record is None:
         return reason(*_never_stored(base))
     if record.gone == "evicted":
-        return _evicted(state, record, base, lookup.tokens.shared)
-    if lookup.path == "sequential":
-        text = "served one at a time (seed, draft model, images or kv-bits): no checkpoint is stored or found there"
+        return _evicted(state, record, base, lookup, like)
+    sequential = next((r for r in (lookup, base.lookup) if r is not None and r.path == "sequential"), None)
+    if sequential is not None and not _can_be_cut(state, record):
+        whose = "this one" if sequential is lookup else f"#{base.number}"
+        text = f"{whose} was served one at a time (seed, draft model, images or kv-bits): no checkpoints are kept there"
         return reason("sequential", "sequential path: no checkpoint", text)
-    if record.trimmable is False or (state.server.loaded and state.server.loaded.trimmable is False):
-        text = f"the entry of #{base.number} is stored, but its layers cannot be cut back to the shared part"
+    if not _can_be_cut(state, record):
+        text = f"its entry ({_entry(record)}) is stored, but its layers cannot be cut back to the shared part"
         return reason("not_trimmable", f"#{base.number}'s entry cannot be cut back", text)
-    return reason("unknown", "unknown", "its entry is stored, yet it was not used")
+    return reason("unknown", "unknown", f"its entry ({_entry(record)}) is stored, yet it was not used")
 
 
-def _last_fate(state: SessionState, records: list[EntryRecord]) -> EntryRecord | None:
-    """The record that decides: one still stored, else the last to go; a swallowed one leads to its swallower."""
+def _can_be_cut(state: SessionState, record: EntryRecord) -> bool:
+    loaded = state.server.loaded
+    return record.trimmable is not False and not (loaded is not None and loaded.trimmable is False)
+
+
+def _one_that_was_stored(state: SessionState, base: RequestState) -> RequestState:
+    """Of requests with the same text in front the latest is told; if that was cut short, the one before it decides."""
+    seen = base
+    while seen.outcome in ("cancelled", "failed", "cut") and not seen.entries and seen.lookup is not None:
+        run = seen.lookup.tokens
+        earlier = state.requests.get(run.base) if run.base is not None else None
+        if earlier is None or run.shared < (base.lookup.tokens.count if base.lookup else 0) - SLACK:
+            break
+        seen = earlier
+    return seen if seen.entries else base
+
+
+def _last_fate(state: SessionState, base: RequestState) -> EntryRecord | None:
+    """The entry that decides: one still stored, else the last to go; a swallowed one leads to its swallower."""
+    records = [state.cache.records[entry] for entry in base.entries if entry in state.cache.records]
     fates = []
     for record in records:
         seen = record
@@ -171,18 +306,19 @@ def _never_stored(base: RequestState) -> tuple[ReasonKind, str, str]:
     return "unknown", "unknown", f"nothing of #{base.number} is known to have been stored"
 
 
-def _evicted(state: SessionState, record: EntryRecord, base: RequestState, shared: int) -> Reason:
+def _evicted(state: SessionState, record: EntryRecord, base: RequestState, lookup: LookedUp, like: str) -> Reason:
     by = state.number_of(record.gone_by)
     who = f"#{by}" if by is not None else "an unknown request"
-    text = (
-        f"its entry ({record.tokens} tokens, {record.type}) was thrown out by {who}: {record.rule} limit {record.limit}"
-    )
+    limit = human_bytes(record.limit) if record.rule == "bytes" else record.limit
+    ago = f", {human_duration((lookup.at_ns - record.gone_ns) / 1e9)} before" if record.gone_ns is not None else ""
+    queue = f"the oldest {record.type} entry goes first, used or not"
+    text = f"its entry ({_entry(record)}) was thrown out by {who}{ago}: {record.rule} limit {limit}; {queue}"
     return Reason(
         "evicted",
-        f"evicted by {who} ({record.rule} {record.limit})",
-        (f"shares {shared} tokens with #{base.number}", text),
+        f"evicted by {who} ({record.rule} {limit})",
+        (like, text),
         from_request=base.number,
-        shared_tokens=shared,
+        shared_tokens=lookup.tokens.shared,
         evicted_by=by,
         rule=record.rule,
     )
@@ -201,12 +337,14 @@ def diagnose_unobserved(state: SessionState, request: RequestState) -> Reason | 
         return Reason("hit", f"hit: {cached} tokens{whose}", from_request=number, shared_tokens=cached, inferred=True)
     if twin is None:
         return Reason("first", "first", ("no request like it was sent from here",), inferred=True)
+    if (others := _other_parameters(request, twin)) and request.params.get("model") != twin.params.get("model"):
+        return Reason("model_changed", f"other model than #{number}", others, from_request=number, inferred=True)
     if twin.messages[0] != request.messages[0]:
         difference = first_difference(state, request, twin)
         if difference:
             lines = _difference_lines(twin.number, difference)
             detail = f"differs from #{twin.number} at message {difference.message}, char {difference.char}"
-            return Reason("diverged", detail, lines, from_request=number, inferred=True)
+            return Reason("diverged", detail, (*lines, *others), from_request=number, inferred=True)
     if twin.epoch != request.epoch:
         return Reason("restarted", f"restarted since #{number}", from_request=number, inferred=True)
     ended = twin.stamps.ended

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from mlxcache_tui.core import metrics
+from mlxcache_tui.core.by_policy import policy_rows
 from mlxcache_tui.core.cachemodel import next_victim
 from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
@@ -17,6 +18,7 @@ from mlxcache_tui.core.views import (
     RequestRow,
     StatusView,
 )
+from mlxcache_tui.core.warnings import warnings
 
 
 def request_phase(request: RequestState) -> RequestPhase:
@@ -135,6 +137,8 @@ def cache_view(state: SessionState) -> CacheView:
         bytes=cache.bytes if observed else (int(cache.counted.gigabytes * 1e9) if cache.counted else None),
         max_bytes=cache.max_bytes,
         counted_text=_counted_text(state),
+        warnings=warnings(state) if observed else (),
+        policies=policy_rows(state) if observed else (),
     )
 
 
@@ -143,8 +147,6 @@ def _cache_note(state: SessionState) -> str:
     if server.phase in ("none", "exited", "unreachable"):
         return "no server"
     if cache.known == "observer":
-        if cache.max_bytes is not None and cache.bytes > cache.max_bytes:
-            return "over the byte limit: it is not applied on the sequential path"
         return ""
     if server.mode == "launched":
         return "waiting for the observer"

@@ -231,6 +231,7 @@ def _empty(state: SessionState) -> None:
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
     server.observed = False
     _cut_foreign(state, "the server ended")
+    reduce_cache.remember_warm(state)
     state.cache.stored.clear()
     state.cache.evicted.clear()
     state.cache.swallowed.clear()
@@ -246,6 +247,7 @@ def _exited(state: SessionState, event: ev.ServerExited) -> None:
         return
     server.phase, server.text = "exited", _how_it_ended(event)
     server.exit_tail, server.observed = event.tail, False
+    reduce_cache.remember_warm(state)
     state.cache.stored.clear()
     state.cache.known = "unknown"
     _cut_foreign(state, "the server ended")

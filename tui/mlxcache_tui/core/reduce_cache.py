@@ -5,7 +5,7 @@ from typing import Any, Literal
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
-from mlxcache_tui.core.state import EntryRecord, EvictionRecord, SessionState
+from mlxcache_tui.core.state import EntryRecord, EvictionRecord, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.core.views import MemoryMark
 
@@ -58,6 +58,18 @@ def take_limits(state: SessionState, flags: dict[str, Any]) -> None:
     count, size = flags.get("prompt_cache_size"), flags.get("prompt_cache_bytes")
     state.cache.max_count = count if isinstance(count, int) else state.cache.max_count
     state.cache.max_bytes = size if isinstance(size, int) else None
+
+
+def remember_warm(state: SessionState) -> None:
+    """Before the entries of a server that ended are forgotten: which system messages were stored there."""
+    makers = [state.requests.get(record.key) for record in state.cache.stored.values() if record.key is not None]
+    warm = {maker.messages[0][1]: maker.key for maker in makers if maker and maker.number and _has_system(maker)}
+    if warm:
+        state.cache.warm_before = warm
+
+
+def _has_system(request: RequestState) -> bool:
+    return bool(request.messages) and request.messages[0][0] == "system"
 
 
 def policy_of(state: SessionState, key: str | None) -> str:

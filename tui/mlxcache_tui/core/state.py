@@ -156,6 +156,8 @@ class CacheState:
     max_count: int | None = None
     max_bytes: int | None = None
     counted: CacheCounted | None = None
+    warm_before: dict[str, str] = field(default_factory=dict)
+    """What was stored when the last server ended: text id of the system message to a request that carries it."""
 
     @property
     def bytes(self) -> int:

@@ -107,6 +107,31 @@ class EntryRow(View, frozen=True, kw_only=True):
     """`by #7 · count 2`; empty while it is stored."""
 
 
+class WarningView(View, frozen=True, kw_only=True):
+    """A line with a figure. `name` stays the same while its cause lasts: what was seen is not shown again."""
+
+    name: str
+    text: str
+
+
+class PolicyRow(View, frozen=True, kw_only=True):
+    """What the cache did for one policy. Ratios 0 to 1, weighted by tokens; warm-ups left out."""
+
+    policy: str
+    requests: int
+    reuse_last: float | None
+    reuse_session: float | None
+    last_hit_ns: int | None
+    """When a request of it last was a hit, monotonic ns."""
+    evicted: int
+    entries: int
+    bytes: int
+    share: float | None
+    """Of the bytes of all entries."""
+    warm_before: bool = False
+    """It was stored when the server ended, and is not now."""
+
+
 class CacheView(View, frozen=True, kw_only=True):
     """The prompt cache as the server holds it. `known`: how far this can be trusted."""
 
@@ -121,6 +146,8 @@ class CacheView(View, frozen=True, kw_only=True):
     max_bytes: int | None
     counted_text: str
     """The server's own counters, labelled `before request …`; empty when none were printed."""
+    warnings: tuple[WarningView, ...] = ()
+    policies: tuple[PolicyRow, ...] = ()
 
 
 class MemoryPoint(View, frozen=True, kw_only=True):

@@ -39,9 +39,7 @@ def cache_lines(view: CacheView, now_ns: int, width: int, height: int) -> tuple[
     """
     if view.known == "unknown":
         return note_lines(view.note or "not observed", width, height), []
-    top = [fit_line(_limits(view, width), width)]
-    if view.note:
-        top.append(fit_line((Span("! ", "warn"), Span(view.note, "warn")), width))
+    top = top_lines(view, width)
     if view.known == "counted":
         return top, [fit_line((Span(view.counted_text, "dim"),), width)] if view.counted_text else []
     if not view.entries:
@@ -49,6 +47,14 @@ def cache_lines(view: CacheView, now_ns: int, width: int, height: int) -> tuple[
     layout = cache_layout(width)
     top.append(fit_line(head_line(layout), width))
     return top, [fit_line(_entry(entry, now_ns, layout, width), width) for entry in view.entries]
+
+
+def top_lines(view: CacheView, width: int) -> list[Line]:
+    """The two limits, and the note if there is one."""
+    top = [fit_line(_limits(view, width), width)]
+    if view.note:
+        top.append(fit_line((Span("! ", "warn"), Span(view.note, "warn")), width))
+    return top
 
 
 def _limits(view: CacheView, width: int) -> Line:

@@ -24,6 +24,7 @@ from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
 from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.servers import Servers
+from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.request_table import RequestTable
@@ -137,6 +138,10 @@ class MonitorApp(App[int]):
     def _row_opened(self, event: RequestTable.RequestOpened) -> None:
         self.requests.open_detail(event.key)
 
+    @on(CachePane.WarmWanted)
+    def _warm_wanted(self) -> None:
+        self.requests.warm_again()
+
     @on(DetailScreen.Moved)
     def _detail_moved(self, event: DetailScreen.Moved) -> None:
         self.requests.move_detail(event.by)
@@ -184,6 +189,15 @@ class MonitorApp(App[int]):
 
     def action_warm(self) -> None:
         self.requests.warm()
+
+    def action_warm_again(self) -> None:
+        self.requests.warm_again()
+
+    def action_toggle_policies(self) -> None:
+        self.monitor.query_one(CachePane).action_toggle_view()
+
+    def action_dismiss_warning(self) -> None:
+        self.monitor.query_one(CachePane).action_dismiss()
 
     def action_toggle_thinking(self) -> None:
         self.monitor.query_one(Composer).toggle_thinking()

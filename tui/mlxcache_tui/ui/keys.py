@@ -172,6 +172,23 @@ ACTIONS: tuple[ActionInfo, ...] = (
         help="Close the scenario; the composer comes back.",
         scope="scenario",
     ),
+    ActionInfo(
+        id="toggle_policies",
+        key="p",
+        label="by policy",
+        help="The cache by policy (reuse, last hit, evictions, share), and back to its entries.",
+        scope="cache",
+    ),
+    ActionInfo(
+        id="dismiss_warning", key="x", label="seen", help="Seen: put the cache's warning away for good.", scope="cache"
+    ),
+    ActionInfo(
+        id="warm_again",
+        key="w",
+        label="warm again",
+        help="After a restart: read again what was warm before, one output token each.",
+        scope="cache",
+    ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
     ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
     ActionInfo(id="palette", key="ctrl+p", label="palette", help="All commands by name.", scope="anywhere"),
@@ -190,7 +207,7 @@ FOOTER = (
     "help",
     "quit",
 )
-_ELSEWHERE = ("requests", "scenario")
+_ELSEWHERE = ("requests", "scenario", "cache")
 """Scopes whose keys the widget binds; listed for the help. So is the palette's key, which Textual binds."""
 
 OF_COMPOSER = (

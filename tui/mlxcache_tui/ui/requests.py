@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mlxcache_tui.core import commands as cmd
+from mlxcache_tui.core.by_policy import warming_drafts
 from mlxcache_tui.core.forecast import forecast
 from mlxcache_tui.core.lens import PromptTexts, lens_view
 from mlxcache_tui.core.views import DetailView
@@ -56,6 +57,14 @@ class Requests:
         """Read the composer's policy into the cache: one output token."""
         draft = self._app.monitor.query_one(Composer).draft()
         self._send(msgspec.structs.replace(draft, max_tokens=1, purpose="warm", warmup=True))
+
+    def warm_again(self) -> None:
+        """What was warm before the server was restarted: one output token each."""
+        engine = self._app.engine
+        drafts = warming_drafts(engine.state) if engine is not None else ()
+        if not drafts:
+            self._app.notify("nothing was warm before that is not warm now", severity="warning", markup=False)
+        self._send(*drafts)
 
     def cancel(self) -> None:
         """The selected request if it is open, else all open ones of ours."""

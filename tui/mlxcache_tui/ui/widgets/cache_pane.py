@@ -1,10 +1,16 @@
 """The prompt cache: the two limits as bars, every stored entry, the ones that just went."""
 
+from typing import ClassVar
+
+import msgspec
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.strip import Strip
 
-from mlxcache_tui.core.views import CacheView
+from mlxcache_tui.core.views import CacheView, WarningView
 from mlxcache_tui.draw.cache_lines import cache_lines, coarse_age
+from mlxcache_tui.draw.policy_lines import policy_lines
 from mlxcache_tui.draw.spans import Line
 from mlxcache_tui.ui.widgets.line_view import LineView
 
@@ -13,18 +19,28 @@ class CachePane(LineView):
     """Limits and column heads stand still at the top, the entries scroll below them."""
 
     BORDER_TITLE = "Cache"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "toggle_view", "by policy"),
+        Binding("x", "dismiss", "seen"),
+        Binding("w", "warm_again", "warm again", show=False),
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._view: CacheView | None = None
         self._now_ns = 0
         self._ages: tuple[str, ...] = ()
+        self._by_policy = False
+        self._dismissed: set[str] = set()
+        """Names of the warnings that were seen; they do not come back."""
         self._top: list[Line] = []
         self._entries: list[Line] = []
 
     def show(self, view: CacheView, now_ns: int) -> None:
         """Draw the view as of `now_ns` (monotonic, for the ages); only the cells that changed are repainted."""
-        ages = tuple(coarse_age(now_ns - entry.inserted_ns) for entry in view.entries)
+        hits = [row.last_hit_ns for row in view.policies if row.last_hit_ns is not None]
+        stamps = hits if self._by_policy else [entry.inserted_ns for entry in view.entries]
+        ages = tuple(coarse_age(now_ns - stamp) for stamp in stamps)
         if view == self._view and ages == self._ages:
             return
         self._view, self._now_ns, self._ages = view, now_ns, ages
@@ -61,9 +77,40 @@ class CachePane(LineView):
     def _draw(self) -> None:
         if self._view is None or not self.size:
             return
-        self._top, self._entries = cache_lines(self._view, self._now_ns, self.columns, self.size.height)
+        warning = self._warning()
+        note = self._view.note or (f"{warning.text} (x: seen)" if warning else "")
+        view = msgspec.structs.replace(self._view, note=note)
+        lines = policy_lines if self._by_policy and view.known == "observer" else cache_lines
+        self._top, self._entries = lines(view, self._now_ns, self.columns, self.size.height)
         # Never less than the pane, so that nothing is repainted as long as all lines fit.
         self.virtual_size = Size(self.size.width, max(len(self._top) + len(self._entries), self.size.height))
+
+    def _warning(self) -> WarningView | None:
+        """The gravest warning that was not seen yet."""
+        warnings = self._view.warnings if self._view is not None else ()
+        return next((warning for warning in warnings if warning.name not in self._dismissed), None)
+
+    def action_toggle_view(self) -> None:
+        """Entries, or a line for each policy."""
+        self._by_policy = not self._by_policy
+        self.border_title = "Cache by policy" if self._by_policy else "Cache"
+        self.scroll_home(animate=False)
+        self._draw()
+        self.refresh()
+
+    def action_dismiss(self) -> None:
+        """The warning was seen: the next one takes its place."""
+        if (warning := self._warning()) is not None:
+            self._dismissed.add(warning.name)
+            self._draw()
+            self.refresh()
+
+    def action_warm_again(self) -> None:
+        """Ask for what was warm before the restart."""
+        self.post_message(self.WarmWanted())
+
+    class WarmWanted(Message):
+        """What was warm before the server was restarted is to be read again."""
 
     def render_line(self, y: int) -> Strip:
         """A line of the top, or an entry."""

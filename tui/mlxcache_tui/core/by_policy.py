@@ -1,0 +1,81 @@
+"""What the cache did for each policy, and what was warm before the server was restarted."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from mlxcache_tui.core import metrics
+from mlxcache_tui.core.commands import Draft
+from mlxcache_tui.core.reduce_cache import policy_of
+from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.views import PolicyRow
+
+
+def policy_rows(state: SessionState) -> tuple[PolicyRow, ...]:
+    """A row for each policy that was sent or is stored, those with most bytes first."""
+    sent: dict[str, list[RequestState]] = defaultdict(list)
+    stored: dict[str, list[EntryRecord]] = defaultdict(list)
+    for request in state.requests.values():
+        if request.counts:
+            sent[request.policy].append(request)
+    for record in state.cache.stored.values():
+        stored[policy_of(state, record.key)].append(record)
+    evicted = Counter(eviction.policy for eviction in state.cache.evictions)
+    cold = {state.requests[key].policy for key in to_warm(state)}
+    rows = [_row(state, name, sent[name], stored[name], evicted[name], name in cold) for name in {**stored, **sent}]
+    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.policy)))
+
+
+def _row(
+    state: SessionState,
+    policy: str,
+    requests: list[RequestState],
+    records: list[EntryRecord],
+    evicted: int,
+    warm_before: bool,
+) -> PolicyRow:
+    reported = [r for r in requests if r.outcome is not None and metrics.cached_ratio(r) is not None]
+    hits = [r for r in requests if r.reason is not None and r.reason.kind == "hit"]
+    size = sum(record.bytes for record in records)
+    return PolicyRow(
+        policy=policy,
+        requests=len(requests),
+        reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
+        reuse_session=metrics.session_ratio(reported),
+        last_hit_ns=(hits[-1].lookup_ns or hits[-1].stamps.ended) if hits else None,
+        evicted=evicted,
+        entries=len(records),
+        bytes=size,
+        share=size / state.cache.bytes if state.cache.bytes else None,
+        warm_before=warm_before,
+    )
+
+
+def to_warm(state: SessionState) -> tuple[str, ...]:
+    """Keys of requests whose system message was stored when the server ended and is not stored now."""
+    makers = (state.requests.get(record.key) for record in state.cache.stored.values() if record.key is not None)
+    now = {maker.messages[0][1] for maker in makers if maker and maker.messages}
+    return tuple(
+        key for text_id, key in state.cache.warm_before.items() if text_id not in now and key in state.requests
+    )
+
+
+def warming_drafts(state: SessionState) -> tuple[Draft, ...]:
+    """Requests of one output token that read again what was warm before."""
+    return tuple(_warming(state, state.requests[key]) for key in to_warm(state))
+
+
+def _warming(state: SessionState, request: RequestState) -> Draft:
+    texts = [(role, state.message_text(text_id)) for role, text_id in request.messages]
+    arguments: dict[str, Any] = {
+        name: request.params[name] for name in ("chat_template_kwargs", "tools") if name in request.params
+    }
+    user = next((text for role, text in reversed(texts) if role == "user"), "")
+    return Draft(
+        user=user or "Hello.",
+        policy=request.policy,
+        policy_text=texts[0][1],
+        max_tokens=1,
+        extra=arguments,
+        purpose="warm",
+        warmup=True,
+    )

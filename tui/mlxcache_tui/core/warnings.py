@@ -1,0 +1,181 @@
+"""What a person should be warned of, each one line with its figure. Pure: the faces show each once and let it go.
+
+A warning keeps its name as long as its cause lasts, so that one that was seen does not come back with another figure.
+"""
+
+from bisect import bisect_right
+from itertools import pairwise
+from statistics import median
+
+from mlxcache_tui.core import metrics
+from mlxcache_tui.core.by_policy import to_warm
+from mlxcache_tui.core.reduce_cache import policy_of
+from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.units import human_bytes, human_duration
+from mlxcache_tui.core.views import WarningView
+
+TREND_REQUESTS = 8
+"""Requests over which memory must have risen steadily before it is called a trend."""
+TREND_SHARE = 0.05
+LIMIT_EVICTIONS = 3
+RISE_SHARE, RISE_BYTES = 0.10, 32 << 20
+"""How far memory must have risen at the count limit: a tenth, and not by some caches of the interpreter alone."""
+MIN_TTFT_S = 0.1
+"""A shorter one says nothing: it is all overhead."""
+NOT_FASTER = 0.8
+
+
+def warnings(state: SessionState) -> tuple[WarningView, ...]:
+    """All that holds now, the gravest first."""
+    found = (
+        _cold_again(state),
+        _peak(state),
+        _entry_over_limit(state),
+        _bytes_over_limit(state),
+        _rising_at_the_limit(state),
+        _trend(state),
+        _one_policy(state),
+        _not_faster(state),
+        _three_places(state),
+    )
+    return tuple(warning for warning in found if warning is not None)
+
+
+def _cold_again(state: SessionState) -> WarningView | None:
+    names = list(dict.fromkeys(state.requests[key].policy for key in to_warm(state)))
+    if not names or state.server.phase != "ready":
+        return None
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return WarningView(name=f"cold-{state.server.epoch}", text=f"warm before the restart: {shown}; w warms again")
+
+
+def _peak(state: SessionState) -> WarningView | None:
+    """A hit copies the entry: for a moment there are two of it."""
+    largest = _largest(state)
+    last = state.memory.samples[-1] if state.memory.samples else None
+    if largest is None or last is None or last.bytes is None:
+        return None
+    size = human_bytes(largest.bytes)
+    if last.limit is not None and last.bytes + largest.bytes > last.limit:
+        name = "the wired limit" if last.source == "footprint" else "the memory limit"
+        text = f"a hit copies its entry: {human_bytes(last.bytes)} + {size} is over {name}, {human_bytes(last.limit)}"
+        return WarningView(name="peak", text=text)
+    if last.system_available is not None and largest.bytes > last.system_available:
+        text = f"a hit copies its entry: {size} more, and {human_bytes(last.system_available)} of memory are free"
+        return WarningView(name="peak", text=text)
+    return None
+
+
+def _entry_over_limit(state: SessionState) -> WarningView | None:
+    largest, limit = _largest(state), state.cache.max_bytes
+    if largest is None or not limit or largest.bytes <= limit:
+        return None
+    who, size = policy_of(state, largest.key), human_bytes(largest.bytes)
+    text = f"one entry of {who}, {size}, is larger than the byte limit of {human_bytes(limit)}"
+    return WarningView(name="entry-over-limit", text=text)
+
+
+def _bytes_over_limit(state: SessionState) -> WarningView | None:
+    cache, limit = state.cache, state.cache.max_bytes
+    if not limit or cache.bytes <= limit or not cache.stored:
+        return None
+    newest = list(cache.stored.values())[-1]
+    maker = state.requests.get(newest.key) if newest.key is not None else None
+    over = f"{human_bytes(cache.bytes)} stored over the byte limit of {human_bytes(limit)}"
+    if maker is not None and maker.lookup is not None and maker.lookup.path == "sequential":
+        return WarningView(name="limit-sequential", text=f"{over}: it is not applied on the sequential path")
+    return WarningView(name="limit-batched", text=f"{over}: it is applied when the next request joins")
+
+
+def _rising_at_the_limit(state: SessionState) -> WarningView | None:
+    cache = state.cache
+    by_count = [eviction for eviction in cache.evictions if eviction.rule == "count"]
+    if cache.max_count is None or len(cache.stored) < cache.max_count or len(by_count) < LIMIT_EVICTIONS:
+        return None
+    then, now = _memory_at(state, by_count[0].at_ns), _memory_at(state, state.now_ns)
+    if then is None or now is None or now - then < max(RISE_BYTES, then * RISE_SHARE):
+        return None
+    text = f"{cache.max_count} of {cache.max_count} entries, yet memory rose by {human_bytes(now - then)} since then"
+    return WarningView(name="rising-at-limit", text=f"{text}: entries differ in size")
+
+
+def _trend(state: SessionState) -> WarningView | None:
+    """MB a request: memory after each of the last requests, where no byte limit would end it."""
+    if state.cache.max_bytes is not None:
+        return None
+    epoch = state.server.epoch
+    ended = [r.stamps.ended for r in state.requests.values() if r.epoch == epoch and r.counts and r.stamps.ended]
+    after = [size for stamp in ended[-TREND_REQUESTS:] if (size := _memory_at(state, stamp)) is not None]
+    if len(after) < TREND_REQUESTS:
+        return None
+    steps = [later - earlier for earlier, later in pairwise(after)]
+    risen = after[-1] - after[0]
+    if risen < after[0] * TREND_SHARE or sum(step > 0 for step in steps) < 0.75 * len(steps) or median(steps) <= 0:
+        return None
+    text = f"memory grows by {human_bytes(risen / len(steps))} a request; no byte limit is set"
+    return WarningView(name="trend", text=f"{text} (--prompt-cache-bytes)")
+
+
+def _one_policy(state: SessionState) -> WarningView | None:
+    cache = state.cache
+    if cache.max_count is None or not 2 <= cache.max_count <= len(cache.stored):
+        return None
+    holders = {policy_of(state, record.key) for record in cache.stored.values()}
+    others = {request.policy for request in state.requests.values() if request.counts} - holders
+    if len(holders) != 1 or not others:
+        return None
+    text = f"{holders.pop()} holds all {len(cache.stored)} places: each question on it is an entry of its own"
+    return WarningView(name="one-policy", text=text)
+
+
+def _not_faster(state: SessionState) -> WarningView | None:
+    """The last request began like an earlier one, and its first token came no sooner, though it was not a miss."""
+    done = [r for r in state.requests.values() if r.counts and r.outcome == "done" and r.messages]
+    if len(done) < 3 or done[-1].reason is None or done[-1].reason.kind not in ("hit", "not_reported", "unknown"):
+        return None
+    last = done[-1]
+    # The very first one is slow for reasons of its own (kernels are compiled).
+    alike = [r for r in done[1:-1] if r.messages[0] == last.messages[0] and r.epoch == last.epoch and _read_cold(r)]
+    if not alike or last.messages[0][0] != "system" or _overlaps(state, last):
+        return None
+    ours, theirs = metrics.ttft_s(last), metrics.ttft_s(alike[0])
+    if ours is None or theirs is None or theirs < MIN_TTFT_S or ours < NOT_FASTER * theirs:
+        return None
+    text = f"#{last.number}: TTFT {human_duration(ours)} after {human_duration(theirs)} (#{alike[0].number})"
+    return WarningView(name="not-faster", text=f"{text}, though the text in front is equal")
+
+
+def _read_cold(request: RequestState) -> bool:
+    ratio = metrics.cached_ratio(request)
+    return ratio is None or ratio < 0.5
+
+
+def _overlaps(state: SessionState, request: RequestState) -> bool:
+    """Whether another request was in work while this one waited for its first token."""
+    sent, first = request.stamps.sent, request.stamps.first_token
+    if sent is None or first is None:
+        return True
+    others = (other.stamps for other in state.requests.values() if other is not request)
+    return any(
+        other.sent is not None and other.sent < first and (other.ended is None or other.ended > sent)
+        for other in others
+    )
+
+
+def _three_places(state: SessionState) -> WarningView | None:
+    loaded, count = state.server.loaded, state.cache.max_count
+    if loaded is None or loaded.trimmable is not False or not count or loaded.batchable is False:
+        return None
+    text = f"this model's entries cannot be cut back: a cold request takes 3 of the {count} places"
+    return WarningView(name="three-places", text=text)
+
+
+def _largest(state: SessionState) -> EntryRecord | None:
+    return max(state.cache.stored.values(), key=lambda record: record.bytes, default=None)
+
+
+def _memory_at(state: SessionState, at_ns: int) -> int | None:
+    """The last sample up to that moment, bytes."""
+    samples = state.memory.samples
+    index = bisect_right(samples, at_ns, key=lambda sample: sample.at_ns) - 1
+    return samples[index].bytes if index >= 0 else None
