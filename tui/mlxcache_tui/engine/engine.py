@@ -12,43 +12,28 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import version
-from typing import Any
 
-from mlxcache_tui.core.body import as_curl
 from mlxcache_tui.core.commands import Command
 from mlxcache_tui.core.events import PROTOCOL, AnyEvent, Noticed, PolicyKnown, SessionStarted
-from mlxcache_tui.core.flags import ServerHelp
-from mlxcache_tui.core.present_detail import detail_view, request_markdown
 from mlxcache_tui.core.reduce import Part, apply
-from mlxcache_tui.core.state import SessionState
-from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.engine.face import Face
 from mlxcache_tui.engine.worker import Worker
-from mlxcache_tui.sources.child import server_python
-from mlxcache_tui.sources.server_help import read_server_help
-from mlxcache_tui.store.files import save_text
-from mlxcache_tui.store.paths import PathsError
 from mlxcache_tui.store.policies import Policy
 from mlxcache_tui.store.recorder import Recorder
 
 DRAIN_S = 0.1
 """Seconds between two folds while somebody draws: at most ten a second, what a terminal over SSH can take."""
 
-Listener = Callable[[frozenset[Part]], None]
 
-
-class Engine:
+class Engine(Face):
     """One session. Create and use it on one asyncio loop."""
 
     def __init__(self, recorder: Recorder | None = None, policies: tuple[Policy, ...] = ()) -> None:
-        self.state = SessionState()
-        self.policies = policies
+        super().__init__(policies)
         self._recorder = recorder
         self._inbox: deque[AnyEvent] = deque()
-        self._listeners: list[Listener] = []
-        self._waiters: set[asyncio.Event] = set()
         self._session = secrets.token_hex(3)
         self._numbers = itertools.count(1)
         self._emit_lock = threading.RLock()
@@ -111,57 +96,11 @@ class Engine:
         """Tell the person something in one line."""
         self.emit(Noticed(at_ns=time.monotonic_ns(), origin="program", level="warning", pane="server", text=text))
 
-    def detail(self, key: str) -> DetailView | None:
-        """Everything about one request, with the command that sends it again."""
-        request = self.state.requests.get(key)
-        if request is None:
-            return None
-        texts = [(role, self.state.message_text(text_id)) for role, text_id in request.messages]
-        if request.path.endswith("chat/completions"):
-            body: dict[str, Any] = {"messages": [{"role": role, "content": text} for role, text in texts]}
-        else:
-            body = {"prompt": texts[0][1] if texts else ""}
-        curl = as_curl(self.state.server.url or "http://127.0.0.1:8080", request.path, {**body, **request.params})
-        return detail_view(self.state, key, curl)
-
-    def save_detail(self, view: DetailView) -> tuple[bool, str]:
-        """Write a request to a private file; returns whether it worked, and the line that says so."""
-        try:
-            path = save_text(f"request-{view.row.number}.md", request_markdown(view))
-        except PathsError as error:
-            return False, f"not saved: {error}"
-        except OSError as error:
-            return False, f"not saved: {error.strerror or error}"
-        return True, f"saved to {path}"
-
-    async def server_help(self, python: str | None) -> ServerHelp:
-        """The flags that the installed `mlx_lm.server` has."""
-        return await read_server_help(server_python(python))
-
-    def listen(self, listener: Listener) -> None:
-        """Call this after each fold with the parts that changed."""
-        self._listeners.append(listener)
-
-    async def until(self, done: Callable[[SessionState], bool], timeout_s: float | None = None) -> bool:
-        """Wait until `done(state)` holds; False if the time ran out first."""
-        folded = asyncio.Event()
-        self._waiters.add(folded)
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not done(self.state):
-                    await folded.wait()
-                    folded.clear()
-        except TimeoutError:
-            return False
-        finally:
-            self._waiters.discard(folded)
-        return True
-
     def _wake(self) -> None:
         assert self._consumer is not None
         left = self._last_drain + DRAIN_S - self._consumer.time()
         # Only a screen has to be spared: a headless run would wait between its requests for nothing.
-        if left > 0 and self._listeners:
+        if left > 0 and self.listeners:
             self._consumer.call_later(left, self._drain)
         else:
             self._drain()
@@ -174,7 +113,4 @@ class Engine:
         changed: set[Part] = set()
         while self._inbox:
             changed |= apply(self.state, self._inbox.popleft())
-        for waiter in self._waiters:
-            waiter.set()
-        for listener in self._listeners:
-            listener(frozenset(changed))
+        self.tell(frozenset(changed))
