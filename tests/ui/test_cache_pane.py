@@ -1,7 +1,9 @@
 """The cache pane in an app."""
 
 import pytest
+from textual import on
 
+from mlxcache_tui.core.views import PolicyRow, WarningView
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from support.golden import check_golden, screen_lines
 from support.pane import Paints, PaneApp
@@ -75,3 +77,49 @@ async def test_it_is_drawn_anew_for_another_size() -> None:
         await pilot.resize_terminal(50, 9)
         await pilot.pause()
         assert screen_lines(app)[2].startswith("asst returns")
+
+
+async def test_a_warning_is_shown_until_it_was_seen_and_never_again() -> None:
+    app = PaneApp(pane := CachePane())
+    async with app.run_test(size=(78, 8)) as pilot:
+        pane.focus()
+        two = (WarningView(name="a", text="over by 2 kB"), WarningView(name="b", text="grows by 3 MB"))
+        pane.show(cache(warnings=two), 0)
+        await pilot.pause()
+        assert screen_lines(app)[1] == "! over by 2 kB (x: seen)"
+        await pilot.press("x")
+        await pilot.pause()
+        assert screen_lines(app)[1] == "! grows by 3 MB (x: seen)"
+        await pilot.press("x", "x")
+        pane.show(cache(warnings=(WarningView(name="a", text="over by 9 kB"),)), 0)
+        await pilot.pause()
+        assert screen_lines(app)[1].startswith("type")
+
+
+async def test_a_key_shows_it_by_policy_and_back_and_another_asks_to_warm_again() -> None:
+    class Keeping(PaneApp):
+        wanted = 0
+
+        @on(CachePane.WarmWanted)
+        def _wanted(self) -> None:
+            self.wanted += 1
+
+    app = Keeping(pane := CachePane())
+    async with app.run_test(size=(78, 8)) as pilot:
+        pane.focus()
+        row = PolicyRow(
+            policy="returns", requests=2, reuse_last=0.9, reuse_session=0.5, last_hit_ns=0, evicted=1, entries=1,
+            bytes=1, share=1.0,
+        )  # fmt: skip
+        pane.show(cache(policies=(row,)), 0)
+        await pilot.press("p", "w")
+        await pilot.pause()
+        assert screen_lines(app)[2].split()[:4] == ["returns", "2", "90", "%"]
+        assert pane.border_title == "Cache by policy"
+        assert app.wanted == 1
+        pane.show(cache(policies=(row,)), 2 * MINUTE)
+        await pilot.pause()
+        assert "2m" in screen_lines(app)[2]
+        await pilot.press("p")
+        await pilot.pause()
+        assert screen_lines(app)[2].startswith("assistant") or screen_lines(app)[2].startswith("asst")

@@ -76,7 +76,7 @@ def _matches(state: SessionState, draft: Draft, texts: PromptTexts) -> list[Matc
         if shared is not None:
             tokens, total, equal = shared
             reused = min(tokens, record.tokens, total - 1) if _trimmable(state, record) else record.tokens
-            if 0 < reused <= min(tokens, total) and tokens > _head(state):
+            if 0 < reused <= min(tokens, total) and tokens > _head(state) + 2:
                 found.append(Match(record, reused, total, equal))
     return found
 
@@ -156,10 +156,9 @@ def _estimate(state: SessionState, text: str, texts: PromptTexts) -> int:
             texts.of(state, request.key)
             break
     plain, other = texts.characters_per_token()
-    fallback = _session_ratio(state)
     foreign = sum(not character.isascii() for character in text) if not text.isascii() else 0
-    tokens = (len(text) - foreign) / (plain or fallback or CHARACTERS_PER_TOKEN)
-    return round(tokens + foreign / (other or fallback or OTHER_CHARACTERS_PER_TOKEN))
+    tokens = (len(text) - foreign) / (plain or _session_ratio(state) or CHARACTERS_PER_TOKEN)
+    return round(tokens + foreign / (other or OTHER_CHARACTERS_PER_TOKEN))
 
 
 def _session_ratio(state: SessionState) -> float | None:

@@ -46,7 +46,7 @@ def _cold_again(state: SessionState) -> WarningView | None:
     if not names or state.server.phase != "ready":
         return None
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return WarningView(name=f"cold-{state.server.epoch}", text=f"warm before the restart: {shown}; w warms again")
+    return WarningView(name=f"cold-{state.server.epoch}", text=f"w: warm again after the restart: {shown}")
 
 
 def _peak(state: SessionState) -> WarningView | None:

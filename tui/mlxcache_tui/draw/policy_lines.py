@@ -40,7 +40,7 @@ def policy_lines(view: CacheView, now_ns: int, width: int, height: int) -> tuple
 
 
 def _cell(row: PolicyRow, name: str, now_ns: int) -> Line:
-    hit = coarse_age(now_ns - row.last_hit_ns) if row.last_hit_ns is not None else "never"
+    hit = coarse_age(now_ns - row.last_hit_ns) if row.last_hit_ns is not None else "–"
     cells: dict[str, Span] = {
         "policy": Span(row.policy),
         "requests": Span(str(row.requests)),
