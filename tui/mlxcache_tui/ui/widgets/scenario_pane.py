@@ -49,6 +49,11 @@ class ScenarioPane(LineView):
         self._key: Key | None = None
 
     @property
+    def view(self) -> ScenarioView | None:
+        """What is shown."""
+        return self._view
+
+    @property
     def chosen_step(self) -> str | None:
         """The step under the cursor."""
         return self._key.step if self._key is not None and self._key.kind == "step" else None
