@@ -46,7 +46,7 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
 async def pick(app: MonitorApp, pilot: Pilot[int], *keys: str) -> None:
     """Open the picker and press keys in it once it is filled."""
     await pilot.press("ctrl+l")
-    await until(pilot, lambda: isinstance(app.screen, ScenarioPicker) and app.screen.query_one("#names").highlighted)  # type: ignore[attr-defined]
+    await until(pilot, lambda: isinstance(app.screen, ScenarioPicker) and app.screen.offered)
     await pilot.press(*keys)
 
 

@@ -13,8 +13,11 @@ import pytest
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.ui.app import MonitorApp
+from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
+from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
 from support.pictures import anchored
 from support.screen import answered, ready
+from support.until import until
 
 pytestmark = pytest.mark.screenshots
 FOLDER = Path(__file__).parents[2] / "screenshots"
@@ -61,3 +64,20 @@ async def test_an_eviction_and_the_detail_that_explains_it(tmp_path: Path) -> No
         await pilot.press("enter")
         await pilot.pause()
         save(app, "detail")
+
+
+async def test_a_scenario_and_its_verdict_beside_the_last_result(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        await pilot.press("ctrl+l")
+        await until(pilot, lambda: isinstance(app.screen, ScenarioPicker) and app.screen.offered, limit_s=90)
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: app.scenarios.busy, limit_s=90)
+        await until(pilot, lambda: not app.scenarios.busy, limit_s=600)
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, ScenarioValues), limit_s=90)
+        await pilot.press("shift+home", "4", "ctrl+s")
+        await until(pilot, lambda: app.scenarios.busy, limit_s=90)
+        await until(pilot, lambda: not app.scenarios.busy, limit_s=600)
+        save(app, "scenario")

@@ -123,6 +123,11 @@ class ScenarioPicker(ModalScreen[Choice | None]):
         names.focus()
 
     @property
+    def offered(self) -> bool:
+        """Whether the list is filled."""
+        return bool(self._offers)
+
+    @property
     def _offer(self) -> Offer | None:
         at = self.query_one("#names", OptionList).highlighted
         return self._offers[at] if at is not None and at < len(self._offers) else None
