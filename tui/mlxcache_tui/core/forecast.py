@@ -203,7 +203,8 @@ def _evictions(state: SessionState, draft: Draft, best: Match | None) -> list[st
 def _by_count(state: SessionState, draft: Draft, best: Match | None) -> list[EntryRecord]:
     """The rule played with what the request would store: one entry; each segment, where entries cannot be cut back."""
     cache = state.cache
-    if not cache.max_count:
+    if not cache.max_count or (best is not None and best.equal):
+        # The same prompt gives the same answer, whose entry takes the old one's place.
         return []
     order: list[tuple[int, EntryType]] = [(record.entry, record.type) for record in cache.stored.values()]
     kinds: list[EntryType] = ["assistant"]
@@ -211,7 +212,6 @@ def _by_count(state: SessionState, draft: Draft, best: Match | None) -> list[Ent
         kinds = (
             ["user", "assistant"] if draft.system == "" or (best and best.reused) else ["system", "user", "assistant"]
         )
-        kinds = kinds[1:] if best and best.equal else kinds
     elif best is not None and best.reused == best.record.tokens:
         order.remove((best.record.entry, best.record.type))  # swallowed by what is stored
     gone = []
