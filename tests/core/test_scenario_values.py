@@ -108,6 +108,43 @@ def test_a_continued_step_keeps_as_many_requests_as_its_start() -> None:
     }
 
 
+RESTARTS = """
+[[steps]]
+id = "a"
+name = "again"
+user = "q"
+restart = { prompt_cache_size = 10, chat_template = "a, b" }
+"""
+
+
+def test_the_limits_of_a_restart_in_the_middle() -> None:
+    old = scenario(RESTARTS)
+    same, _ = edited(old, {}, {field_of("a", "prompt_cache_size"): "10"})
+    assert same == old
+    new, _ = edited(old, {}, {field_of("a", "prompt_cache_size"): "20"})
+    assert new is not None
+    assert new.steps[0].restart == {"chat_template": "a, b", "prompt_cache_size": 20}
+    assert new.digest != old.digest
+    assert changes(old, new) == ("prompt_cache_size 10 → 20 in again",)
+    gone, _ = edited(old, {}, {field_of("a", "prompt_cache_size"): ""})
+    assert gone is not None
+    assert gone.steps[0].restart == {"chat_template": "a, b"}
+    assert changes(old, gone) == ("prompt_cache_size 10 → as before in again",)
+
+
+@pytest.mark.parametrize(("text", "said"), [("1, 2", "expected one value"), ("x", "expected a whole number")])
+def test_a_restart_takes_one_sensible_value(text: str, said: str) -> None:
+    new, errors = edited(scenario(RESTARTS), {}, {field_of("a", "prompt_cache_size"): text})
+    assert new is None
+    assert said in errors[field_of("a", "prompt_cache_size")]
+
+
+def test_texts_with_commas_stay_as_the_file_has_them() -> None:
+    old = scenario(TEXT.replace('model = "m"', "chat_template_args = { enable_thinking = false }"))
+    assert "chat_template_args" not in flag_names(old)
+    assert edited(old, {name: flag_text(old, name) for name in flag_names(old)}, {}) == (old, {})
+
+
 def test_flags_in_words() -> None:
     flags = {"prompt_cache_size": 2, "prompt_cache_bytes": 8_000_000, "kv_bits": None, "pipeline": True}
     assert flags_text(flags) == "prompt_cache_size 2, prompt_cache_bytes 8 MB, kv_bits off, pipeline on"

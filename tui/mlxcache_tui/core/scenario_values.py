@@ -15,6 +15,8 @@ from mlxcache_tui.core.units import human_bytes, parse_size
 
 TUNED_FLAGS = ("prompt_cache_size", "prompt_cache_bytes", "prompt_concurrency", "decode_concurrency")
 """The limits that every form offers; those that the scenario sets itself come with them."""
+_FREE_TEXTS = ("chat_template", "chat_template_args")
+"""Flags that are no limits and may hold commas: they stay as the file has them."""
 STEP_VALUES = ("concurrency", "repeat", "max_tokens")
 """What is tuned of each step."""
 
@@ -22,14 +24,22 @@ STEP_VALUES = ("concurrency", "repeat", "max_tokens")
 def flag_names(scenario: Scenario) -> tuple[str, ...]:
     """The flags to offer for a scenario, the usual ones first."""
     named = (*TUNED_FLAGS, *scenario.server, *scenario.sweep)
-    return tuple(name for name in dict.fromkeys(named) if name in FLAG_KEYS)
+    return tuple(name for name in dict.fromkeys(named) if name in FLAG_KEYS and name not in _FREE_TEXTS)
+
+
+def restart_flags(step: Step) -> tuple[str, ...]:
+    """The flags to offer of a step that restarts the server with others."""
+    return tuple(name for name in step.restart or {} if name not in _FREE_TEXTS)
 
 
 def flag_text(scenario: Scenario, name: str) -> str:
     """What the scenario says of a flag, as a form's field holds it: `2`, swept `1, 2, 4`, nothing if it is not set."""
-    return ", ".join(
-        "off" if value is None else "on" if value is True else str(value) for value in _values_of(scenario, name)
-    )
+    return ", ".join(map(value_text, _values_of(scenario, name)))
+
+
+def value_text(value: Any) -> str:
+    """One value of a flag, as a form's field holds it."""
+    return "off" if value is None else "on" if value is True else str(value)
 
 
 def _values_of(scenario: Scenario, name: str) -> tuple[Any, ...]:
@@ -53,7 +63,7 @@ def edited(
     Args:
         scenario: what was on the form before.
         flags: texts by flag name; several values with commas between them are swept, an empty text leaves the flag out.
-        steps: texts by `field_of` a step and one of `STEP_VALUES`.
+        steps: texts by `field_of` a step and one of `STEP_VALUES`, or one of its `restart_flags`.
     """
     errors: dict[str, str] = {}
     server = {name: value for name, value in scenario.server.items() if name not in flags}
@@ -124,12 +134,36 @@ def _edited_step(step: Step, texts: Mapping[str, str], errors: dict[str, str]) -
             values[name] = number
         else:
             errors[field_of(step.id, name)] = f"expected {DEFAULT_KEYS[name].expected}, not {text!r}"
-    return msgspec.structs.replace(step, **values)
+    if step.restart is None:
+        return msgspec.structs.replace(step, **values)
+    return msgspec.structs.replace(step, restart=_edited_restart(step, step.restart, texts, errors), **values)
+
+
+def _edited_restart(
+    step: Step, restart: Mapping[str, Any], texts: Mapping[str, str], errors: dict[str, str]
+) -> dict[str, Any]:
+    """The flags to restart with; an empty text leaves the flag as it was before."""
+    kept = dict(restart)
+    for name in restart_flags(step):
+        field = field_of(step.id, name)
+        if field not in texts:
+            continue
+        del kept[name]
+        try:
+            found = _flag_values(name, texts[field])
+        except ValueError as error:
+            errors[field] = str(error)
+            continue
+        if len(found) > 1:
+            errors[field] = "expected one value: only the limits of the whole run are swept"
+        elif found:
+            kept[name] = found[0]
+    return kept
 
 
 def _digest(scenario: Scenario) -> str:
     """12 hex digits over the file's digest and the values: another digest, other requests."""
-    values = [[step.id, *(getattr(step, name) for name in STEP_VALUES)] for step in scenario.steps]
+    values = [[step.id, step.restart, *(getattr(step, name) for name in STEP_VALUES)] for step in scenario.steps]
     whole = msgspec.json.encode([scenario.digest, scenario.server, scenario.sweep, values], order="sorted")
     return hashlib.sha256(whole).hexdigest()[:12]
 
@@ -138,9 +172,15 @@ def changes(old: Scenario, new: Scenario) -> tuple[str, ...]:
     """What was edited, a few words each: `prompt_cache_size 2 → 4`, `repeat 1 → 3 in A, first time`."""
     lines = []
     for name in dict.fromkeys((*flag_names(old), *flag_names(new))):
-        before, after = _values_of(old, name), _values_of(new, name)
-        if before != after:
-            lines.append(f"{name} {_shown(name, before)} → {_shown(name, after)}")
+        was, now = _values_of(old, name), _values_of(new, name)
+        if was != now:
+            lines.append(f"{name} {_shown(name, was)} → {_shown(name, now)}")
+    for one, other in zip(old.steps, new.steps, strict=True):
+        for name in restart_flags(one):
+            before, after = one.restart or {}, other.restart or {}
+            if before.get(name) != after.get(name) or name not in after:
+                words = (flag_word(name, flags[name]) if name in flags else "as before" for flags in (before, after))
+                lines.append(f"{name} {' → '.join(words)} in {one.name}")
     for name in STEP_VALUES:
         pairs: dict[tuple[int, int], list[str]] = {}
         for one, other in zip(old.steps, new.steps, strict=True):

@@ -9,8 +9,16 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
-from mlxcache_tui.core.scenario import Scenario
-from mlxcache_tui.core.scenario_values import STEP_VALUES, edited, field_of, flag_names, flag_text
+from mlxcache_tui.core.scenario import Scenario, Step
+from mlxcache_tui.core.scenario_values import (
+    STEP_VALUES,
+    edited,
+    field_of,
+    flag_names,
+    flag_text,
+    restart_flags,
+    value_text,
+)
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
@@ -81,6 +89,8 @@ class ScenarioValues(ModalScreen[Scenario | None]):
                             text = flag_text(scenario, name)
                             yield PlainInput(text, id=f"flag-{name}", placeholder="default").add_class("flag-value")
                         yield Static("", id=f"flag-{name}-error", classes="error", markup=False)
+                    for index, step in enumerate(scenario.steps):
+                        yield from self._restart_rows(index, step)
                 with Horizontal(classes="row section"):
                     yield Label("Steps", classes="name")
                     for name in STEP_VALUES:
@@ -101,6 +111,16 @@ class ScenarioValues(ModalScreen[Scenario | None]):
                 with Horizontal(classes="row", id="buttons"):
                     yield Button("Run (^s)", id="run", variant="primary", compact=True)
                     yield Button("Close", id="cancel", compact=True)
+
+    def _restart_rows(self, index: int, step: Step) -> ComposeResult:
+        """The limits that the server is restarted with before a step."""
+        for name in restart_flags(step):
+            with Horizontal(classes="row"):
+                yield Label(f"{name} from “{step.name}” on", classes="name", markup=False)
+                yield PlainInput(
+                    value_text((step.restart or {})[name]), id=f"step{index}-{name}", placeholder="as before"
+                )
+            yield Static("", id=f"step{index}-{name}-error", classes="error", markup=False)
 
     def on_mount(self) -> None:
         """Start in the first field."""
@@ -141,9 +161,10 @@ class ScenarioValues(ModalScreen[Scenario | None]):
         ids = {
             field_of(step.id, name): f"step{index}-{name}"
             for index, step in enumerate(self._scenario.steps)
-            for name in STEP_VALUES
+            for name in (*STEP_VALUES, *restart_flags(step))
         }
-        result, errors = edited(self._scenario, flags, {key: fields[name] for key, name in ids.items()})
+        texts = {key: fields[name] for key, name in ids.items() if name in fields}
+        result, errors = edited(self._scenario, flags, texts)
         if result is not None:
             self.dismiss(result)
             return
