@@ -15,6 +15,8 @@ HEAD_UNKNOWN = 16
 """Tokens taken for the template's head where it was not measured."""
 SLACK = 16
 """Tokens by which reuse may fall short of what is shared without being a miss: the last token, a segment's edge."""
+HERE = "▸"
+"""Stands where two texts begin to differ."""
 CONTEXT = 40
 """Characters of text shown on each side of a first difference."""
 TEMPLATE_ARGUMENTS = ("chat_template_kwargs", "tools", "add_generation_prompt")
@@ -25,7 +27,7 @@ SHOWN_PARAMETERS = ("model", "seed", *TEMPLATE_ARGUMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two requests' messages first differ: message index, its role, character, and the text from there on."""
+    """Where two requests' messages first differ: message index, its role, character, and both texts around it."""
 
     message: int
     role: str
@@ -215,7 +217,7 @@ def _diverged(
         "diverged",
         detail,
         (
-            f"shares {shared} tokens with #{base.number}, then differs at {where}",
+            f"shares {shared} tokens with #{base.number}, then differs at token {shared}: {where}",
             *_difference_lines(base.number, difference),
             *_policy_moved(state, request, difference),
             *_other_parameters(request, base),
@@ -235,7 +237,7 @@ def _policy_moved(state: SessionState, request: RequestState, difference: Differ
 
 
 def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
-    return (f"here:  …{difference.ours}", f"#{number}:  …{difference.theirs}")
+    return (f"here: {difference.ours}", f"#{number}:   {difference.theirs}")
 
 
 def _lost(state: SessionState, lookup: LookedUp, base: RequestState) -> Reason:
@@ -361,15 +363,21 @@ def first_difference(state: SessionState, request: RequestState, earlier: Reques
             continue
         ours, theirs = state.message_text(mine[1]), state.message_text(other[1])
         char = common_prefix(ours, theirs)
-        start = max(0, char - CONTEXT // 2)
         return Difference(
             message=index,
             role=mine[0],
             char=char,
-            ours=" ".join(ours[start : char + CONTEXT].split()),
-            theirs=" ".join(theirs[start : char + CONTEXT].split()),
+            ours=_around(ours, char),
+            theirs=_around(theirs, char),
         )
     return None
+
+
+def _around(text: str, char: int) -> str:
+    """A piece of one line, with a sign where it begins to differ."""
+    start, end = max(0, char - CONTEXT // 2), char + CONTEXT
+    before, after = (" ".join(part.split()) for part in (f"{text[start:char]}|", f"|{text[char:end]}"))
+    return f"{'…' * (start > 0)}{before[:-1]}{HERE}{after[1:] or 'the end'}{'…' * (end < len(text))}"
 
 
 def common_prefix(a: str, b: str) -> int:
