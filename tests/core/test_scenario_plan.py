@@ -41,6 +41,7 @@ def test_on_a_server_of_ours() -> None:
     assert plan.does == (
         "Starts demo:tiny anew, on an empty cache, with prompt_cache_size 2, kv_bits 4. "
         "What its cache holds now is lost.",
+        "The server runs on with the last limits afterwards; ^o starts it with others.",
         "It was written for other and runs on demo:tiny here.",
         "Sends 5 requests in 2 steps, at most 4 at once.",
         "Restarts the server 1 time in between.",
@@ -70,6 +71,7 @@ restart = true
     plan = plan_of(scenario(text), ServerHere(model="m", ours=True, reachable=True))
     assert plan.does == (
         "Starts m anew, on an empty cache, with the server's own limits. What its cache holds now is lost.",
+        "The server runs on with the last limits afterwards; ^o starts it with others.",
         "Sweeps prompt_cache_size: 1, 2.",
         "Sweeps prompt_cache_bytes: 1 MB, 2 MB.",
         "Sends 1 request in 1 step, 4 times: 4 in all, one after the other.",

@@ -9,7 +9,15 @@ from mlxcache_tui.core.expect import Verdict
 from mlxcache_tui.core.results import RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.core.scenario_view import RunProgress, ScenarioView, scenario_view, shortfall
+from mlxcache_tui.core.scenario_view import (
+    RunProgress,
+    ScenarioView,
+    measured,
+    scenario_view,
+    shortfall,
+    with_result,
+    with_step,
+)
 from support.fake_engine import FakeEngine
 from support.scenario_runs import TWO_QUESTIONS, run_of
 
@@ -24,14 +32,8 @@ def progress_of(result: RunResult, **more: Any) -> RunProgress:
     verdicts: dict[str, tuple[Verdict, ...]] = {step.id: () for step in result.steps}
     for verdict in result.expectations:
         verdicts[ids[verdict.step]] += (verdict,)
-    fields: dict[str, Any] = {
-        "combination": result.combination,
-        "begun": True,
-        "steps": {step.id: step for step in result.steps},
-        "verdicts": verdicts,
-        "result": result,
-    }
-    return RunProgress(**(fields | more))
+    run = RunProgress(combination=result.combination, begun=True)
+    return with_result(run, result, more.get("verdicts", verdicts))
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +55,10 @@ def test_before_anything_ran() -> None:
 
 
 def test_underway(result: RunResult) -> None:
-    first = {step.id: step for step in result.steps[:2]}
-    run = RunProgress(
-        combination={},
-        begun=True,
-        step="second",
-        finished=1,
-        text="loading m",
-        steps=first,
-        verdicts=dict.fromkeys(first, ()),
-    )
+    run = RunProgress(combination={}, begun=True)
+    for step in result.steps[:2]:
+        run = with_step(run, step, ())
+    run = replace(run, step="second", finished=1, text="loading m")
     view = scenario_view(scenario(), [run], "running")
     assert view.head.text == "running · step 3 of 3 · loading m"
     assert [step.status for step in view.runs[0].steps] == ["done", "done", "running"]
@@ -85,7 +81,7 @@ def test_what_failed_is_named_with_by_how_much(result: RunResult) -> None:
 
 
 def test_figures_beside_the_last_ones(result: RunResult) -> None:
-    view = over(progress_of(result), before=[result], changed=("repeat 1 → 2",))
+    view = over(progress_of(result), before=[measured(result)], changed=("repeat 1 → 2",))
     for step in view.runs[0].steps:
         assert step.figures is not None
         assert step.figures == step.before
@@ -96,7 +92,7 @@ def test_figures_beside_the_last_ones(result: RunResult) -> None:
 def test_a_run_of_a_sweep_stands_beside_the_last_one_with_the_same_limits(result: RunResult) -> None:
     two, four = ({"prompt_cache_size": size} for size in (2, 4))
     runs = [progress_of(replace(result, combination=limits)) for limits in (two, four)]
-    view = over(*runs, before=[replace(result, combination=four)])
+    view = over(*runs, before=[measured(replace(result, combination=four))])
     assert [run.before is not None for run in view.runs] == [False, True]
     assert [(run.label, run.values) for run in view.runs] == [
         ("prompt_cache_size 2", "2"),

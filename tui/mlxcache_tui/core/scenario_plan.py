@@ -65,6 +65,8 @@ def _does(scenario: Scenario, here: ServerHere) -> list[str]:
         fixed = {name: value for name, value in kept.items() if name not in scenario.sweep and value is not None}
         own = f" with {flags_text(fixed)}" if fixed else " with the server's own limits"
         lines.append(f"Starts {here.model} anew, on an empty cache,{own}. What its cache holds now is lost.")
+        if flags or scenario.sweep or any(step.restart for step in scenario.steps):
+            lines.append("The server runs on with the last limits afterwards; ^o starts it with others.")
     else:
         lines.append("Uses the server as it runs, with what its cache holds.")
         lines += [f"The scenario wants {flags_text(flags)}; a difference is reported."] if flags else []

@@ -25,11 +25,28 @@ MEASURED_LENGTH = 60
 """Characters shown of a measured word, which may be a whole answer."""
 
 
+class Figures(View, frozen=True, kw_only=True):
+    """What is compared of a step or a run: medians, seconds, a ratio from 0 to 1; None is unknown."""
+
+    ttft_s: float | None
+    cached_ratio: float | None
+    evictions: int | None
+    wall_s: float | None
+
+
+class Measured(View, frozen=True, kw_only=True):
+    """The figures of one run, worked out once: as a whole, and by step id."""
+
+    combination: dict[str, Any]
+    whole: Figures | None
+    steps: dict[str, Figures | None]
+
+
 class RunProgress(View, frozen=True, kw_only=True):
     """One run under one set of limits, as far as it has come. `step`: the id of the step that runs now.
 
     `finished` counts that step's requests that ended; `text` says what the server does while it gets ready; `result` is
-    there once the run is over. Results and verdicts are by step id.
+    there once the run is over. Results, figures and verdicts are by step id.
     """
 
     combination: dict[str, Any]
@@ -38,17 +55,10 @@ class RunProgress(View, frozen=True, kw_only=True):
     finished: int = 0
     text: str = ""
     steps: dict[str, StepResult] = msgspec.field(default_factory=dict)
+    figures: dict[str, Figures | None] = msgspec.field(default_factory=dict)
     verdicts: dict[str, tuple[Verdict, ...]] = msgspec.field(default_factory=dict)
+    whole: Figures | None = None
     result: RunResult | None = None
-
-
-class Figures(View, frozen=True, kw_only=True):
-    """What is compared of a step or a run: medians, seconds, a ratio from 0 to 1; None is unknown."""
-
-    ttft_s: float | None
-    cached_ratio: float | None
-    evictions: int | None
-    wall_s: float | None
 
 
 class ExpectView(View, frozen=True, kw_only=True):
@@ -110,6 +120,39 @@ class ScenarioView(View, frozen=True, kw_only=True):
     verdict: tuple[VerdictLine, ...]
 
 
+def measured(result: RunResult) -> Measured:
+    """The figures of a run, for standing beside those of another."""
+    steps = {step.id: _step_figures(step) for step in result.steps}
+    return Measured(combination=result.combination, whole=_run_figures(result.steps), steps=steps)
+
+
+def with_step(run: RunProgress, result: StepResult, verdicts: tuple[Verdict, ...]) -> RunProgress:
+    """The run once a step of it was measured and judged."""
+    return msgspec.structs.replace(
+        run,
+        step=None,
+        text="",
+        steps={**run.steps, result.id: result},
+        figures={**run.figures, result.id: _step_figures(result)},
+        verdicts={**run.verdicts, result.id: verdicts},
+    )
+
+
+def with_result(run: RunProgress, result: RunResult, verdicts: dict[str, tuple[Verdict, ...]]) -> RunProgress:
+    """The run once it is over, or once a step of it ran again; the result has the step that was stopped as well."""
+    figures = measured(result)
+    return msgspec.structs.replace(
+        run,
+        step=None,
+        text="",
+        steps={step.id: step for step in result.steps},
+        figures=figures.steps,
+        verdicts=verdicts,
+        whole=figures.whole,
+        result=result,
+    )
+
+
 # --- what happens ----------------------------------------------------------------------------------------------------
 
 
@@ -117,10 +160,10 @@ def scenario_view(
     scenario: Scenario,
     runs: Sequence[RunProgress],
     phase: ScenarioPhase,
-    before: Sequence[RunResult] = (),
+    before: Sequence[Measured] = (),
     changed: Sequence[str] = (),
 ) -> ScenarioView:
-    """The pane's view. `runs` has one for each combination; `before` are the results of the last time."""
+    """The pane's view. `runs` has one for each combination; `before` are the figures of the last time."""
     current = max((index for index, run in enumerate(runs) if run.begun), default=0)
     views = tuple(_run_view(scenario, run, _matching(run, runs, before)) for run in runs)
     verdict = _verdict(runs) if phase == "over" else ()
@@ -141,23 +184,22 @@ def scenario_view(
     )
 
 
-def _matching(run: RunProgress, runs: Sequence[RunProgress], before: Sequence[RunResult]) -> RunResult | None:
-    """The last result under the same limits; where there was one run and is one run, that one whatever its limits."""
+def _matching(run: RunProgress, runs: Sequence[RunProgress], before: Sequence[Measured]) -> Measured | None:
+    """The last figures under the same limits; where there was one run and is one run, that one whatever its limits."""
     if len(runs) == len(before) == 1:
         return before[0]
     return next((old for old in before if old.combination == run.combination), None)
 
 
-def _run_view(scenario: Scenario, run: RunProgress, before: RunResult | None) -> RunView:
-    old = {step.id: step for step in before.steps} if before else {}
-    measured = [run.steps[step.id] for step in scenario.steps if step.id in run.steps]
+def _run_view(scenario: Scenario, run: RunProgress, before: Measured | None) -> RunView:
+    old = before.steps if before else {}
     return RunView(
         label=flags_text(run.combination),
         values=" · ".join(flag_word(name, value) for name, value in run.combination.items()),
         status=_run_status(run),
         steps=tuple(_step_view(step, run, old.get(step.id)) for step in scenario.steps),
-        figures=_run_figures(measured),
-        before=_run_figures(before.steps) if before else None,
+        figures=run.whole,
+        before=before.whole if before else None,
     )
 
 
@@ -171,7 +213,7 @@ def _run_status(run: RunProgress) -> RunStatus:
     return "done" if run.result.held else "failed"
 
 
-def _step_view(step: Step, run: RunProgress, old: StepResult | None) -> StepView:
+def _step_view(step: Step, run: RunProgress, old: Figures | None) -> StepView:
     result, verdicts = run.steps.get(step.id), run.verdicts.get(step.id)
     running = run.step == step.id
     status: StepStatus = "waiting"
@@ -186,8 +228,8 @@ def _step_view(step: Step, run: RunProgress, old: StepResult | None) -> StepView
         done=run.finished if running else len(result.requests) if result else 0,
         total=step.count,
         notes=step_notes(step),
-        figures=_step_figures(result) if result else None,
-        before=_step_figures(old) if old else None,
+        figures=run.figures.get(step.id) if result else None,
+        before=old,
         expects=tuple(map(_judged, verdicts))
         if verdicts is not None
         else tuple(ExpectView(text=expectation.text) for expectation in step.expect),

@@ -12,7 +12,7 @@ from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_check import ScenarioError
-from mlxcache_tui.core.scenario_view import RunProgress, ScenarioPhase
+from mlxcache_tui.core.scenario_view import RunProgress, ScenarioPhase, with_result, with_step
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.runner import (
     EnginePort,
@@ -194,21 +194,18 @@ class ScenarioRun:
             case RequestFinished():
                 self._update(finished=run.finished + 1, text="")
             case StepFinished(result=result, verdicts=verdicts):
-                self._update(
-                    step=None,
-                    text="",
-                    steps={**run.steps, result.id: result},
-                    verdicts={**run.verdicts, result.id: verdicts},
-                )
+                self._put(with_step(run, result, verdicts))
 
     def _over(self, result: RunResult) -> None:
         """The runner's own word on the run: it also has the step that was stopped, and verdicts judged anew."""
         assert self._runner is not None
-        steps = {step.id: step for step in result.steps}
-        self._update(step=None, text="", result=result, steps=steps, verdicts=self._runner.verdicts)
+        self._put(with_result(self.runs[self._at], result, self._runner.verdicts))
 
     def _update(self, **changes: object) -> None:
-        self.runs[self._at] = msgspec.structs.replace(self.runs[self._at], **changes)
+        self._put(msgspec.structs.replace(self.runs[self._at], **changes))
+
+    def _put(self, run: RunProgress) -> None:
+        self.runs[self._at] = run
         self._changed()
 
     def _go(self, phase: ScenarioPhase) -> None:

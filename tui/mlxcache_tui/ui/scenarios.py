@@ -9,12 +9,13 @@ from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_plan import ServerHere, plan_of
 from mlxcache_tui.core.scenario_values import changes
-from mlxcache_tui.core.scenario_view import scenario_view
+from mlxcache_tui.core.scenario_view import Measured, measured, scenario_view
 from mlxcache_tui.ui.screens.scenario_picker import Choice, Offer, ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
 from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane
 
 if TYPE_CHECKING:
+    from mlxcache_tui.engine.engine import Engine
     from mlxcache_tui.engine.scenarios import Found, ScenarioRun
     from mlxcache_tui.ui.app import MonitorApp
 
@@ -29,13 +30,21 @@ class Scenarios:
     def __init__(self, app: "MonitorApp") -> None:
         self._app = app
         self._run: ScenarioRun | None = None
-        self._before: tuple[RunResult, ...] = ()
+        self._before: tuple[Measured, ...] = ()
         self._changed: tuple[str, ...] = ()
 
     @property
     def pane(self) -> ScenarioPane:
         """Where a run is shown."""
         return self._app.monitor.query_one(ScenarioPane)
+
+    @property
+    def _engine(self) -> "Engine | None":
+        """The engine of a live session; a recorded one has none that could send."""
+        from mlxcache_tui.engine.engine import Engine
+
+        engine = self._app.engine
+        return engine if isinstance(engine, Engine) else None
 
     @property
     def busy(self) -> bool:
@@ -46,7 +55,7 @@ class Scenarios:
 
     def open_picker(self) -> None:
         """The list of scenarios; while one runs, its pane."""
-        if self._app.engine is None:
+        if self._engine is None:
             return
         if self.busy:
             self._app.monitor.pick("scenario")
@@ -112,12 +121,12 @@ class Scenarios:
         """Run a scenario; the last result of the same one stays beside the new."""
         from mlxcache_tui.engine.scenarios import ScenarioRun
 
-        last, engine = self._run, self._app.engine
+        last, engine = self._run, self._engine
         if engine is None or self.busy:
             return
         self._before, self._changed = (), ()
         if last is not None and last.scenario.source == scenario.source and last.results:
-            self._before, self._changed = last.results, changes(last.scenario, scenario)
+            self._before, self._changed = tuple(map(measured, last.results)), changes(last.scenario, scenario)
         self._run = ScenarioRun(engine, scenario, spec=self._spec(scenario), listener=self.refresh)
         self._run.start()
         self.refresh()
@@ -136,7 +145,10 @@ class Scenarios:
         """Do what the pane asks for."""
         run = self._run
         if run is None:
-            self.open_picker()
+            if event.wish == "close":
+                self._app.monitor.pick("composer")
+            else:
+                self.open_picker()
             return
         match event.wish:
             case "pause" if run.phase == "paused":
