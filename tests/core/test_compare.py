@@ -4,6 +4,7 @@ import math
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,7 +220,7 @@ def test_more_than_was_meant_is_refused_with_all_that_differs() -> None:
 
 @pytest.mark.parametrize("name", ["model", "mlx_lm", "mlx"])
 def test_another_model_or_version_must_be_named(name: str) -> None:
-    server = Server(**({"mlx_lm": "0.32.2", "mlx": "1", "model": "m", "flags": flags().flags} | {name: "x"}))
+    server = msgspec.structs.replace(flags(), **{name: "x"})
     other = run(request(), server=server)
     assert compare([run(request())], [other]).refused is not None
     found = compare([run(request())], [other], [name])

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from mlxcache_tui.cli import compare, doctor, export, run, scenarios, screen, sessions
+from mlxcache_tui.cli import compare, doctor, export, replay, run, scenarios, screen, sessions
 
 EPILOG = "Words behind -- are flags of mlx_lm.server, for instance: mlxcache-tui --demo -- --prompt-cache-size 2"
 
@@ -21,7 +21,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mlxcache-tui {version('mlxcache-tui')}")
     screen.add_arguments(parser)
     subparsers = parser.add_subparsers(title="without the screen", metavar="")
-    for command in (run, scenarios, compare, sessions, export, doctor):
+    for command in (run, scenarios, compare, replay, sessions, export, doctor):
         command.add_parser(subparsers)
     return parser
 

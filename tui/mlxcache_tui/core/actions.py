@@ -29,6 +29,8 @@ NAMED_KEYS = {
     "comma": ",",
     "plus": "+",
     "minus": "-",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
     "left": "←",
     "right": "→",
     "up": "↑",

@@ -238,7 +238,9 @@ class Presenter:
 
     def rows(self, state: SessionState) -> tuple[RequestRow, ...]:
         """All rows in the table's order."""
-        for key in state.dirty:
+        # Several at once: in the order in which they were composed, which a set does not have.
+        changed = state.dirty if len(state.dirty) == 1 else [key for key in state.requests if key in state.dirty]
+        for key in changed:
             self._rows[key] = request_row(state, state.requests[key])
         state.dirty.clear()
         return tuple(self._rows.values())

@@ -11,10 +11,11 @@ from textual.app import App
 from textual.binding import BindingType
 
 from mlxcache_tui.core import commands as cmd
-from mlxcache_tui.core.actions import key_label
+from mlxcache_tui.core.actions import ActionInfo, key_label
 from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, bindings
 from mlxcache_tui.ui.messages import StateChanged
 from mlxcache_tui.ui.requests import Requests
@@ -31,7 +32,7 @@ from mlxcache_tui.ui.widgets.request_table import RequestTable
 from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane, Wish
 
 if TYPE_CHECKING:
-    from mlxcache_tui.engine.engine import Engine
+    from mlxcache_tui.engine.face import Face
 
 ALL_PARTS: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 NOTICE_S = 10.0
@@ -51,7 +52,7 @@ class MonitorApp(App[int]):
         super().__init__()
         self.settings = settings
         self.reporter = reporter
-        self.engine: Engine | None = None
+        self.engine: Face | None = None
         self.presenter = Presenter()
         self.monitor = MonitorScreen()
         self.requests = Requests(self)
@@ -59,7 +60,7 @@ class MonitorApp(App[int]):
         self.scenarios = Scenarios(self)
         self._changed: set[Part] = set()
         self._stack = AsyncExitStack()
-        self._notices_seen = 0
+        self.notices_seen = 0
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor itself, so that the first paint already has all panes."""
@@ -79,7 +80,7 @@ class MonitorApp(App[int]):
 
     async def _open(self) -> None:
         setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")
-        engine: Engine = await self._stack.enter_async_context(setup.open_engine(self.settings))
+        engine: Face = await self._stack.enter_async_context(setup.open_engine(self.settings))
         self.engine = engine
         engine.listen(self._folded)
         self.monitor.query_one(Composer).set_policies(tuple((p.label, p.text) for p in engine.policies))
@@ -98,25 +99,32 @@ class MonitorApp(App[int]):
         if self.engine is None or not self.monitor.is_mounted:
             return
         parts, self._changed = self._changed, set()
+        self.before_redraw()
         state = self.engine.state
         self.monitor.show(state, self.presenter, parts)
         if "requests" in parts and isinstance(self.screen, DetailScreen):
             self.requests.refresh_detail(self.screen)
+        self.heed(state, parts)
+
+    def before_redraw(self) -> None:
+        """Nothing is kept that would have to be let go."""
+
+    def heed(self, state: SessionState, parts: set[Part]) -> None:
+        """What a change means beyond the panes: another forecast, a server that is lost, a line for the person."""
         if parts & {"requests", "cache"}:
             self.requests.forecast()
         if "server" in parts:
             self.servers.heed(state)
-        if "cache" in parts:
-            self.requests.forecast()
         if "notices" in parts:
-            self._tell_notices()
+            self.tell_notices()
 
-    def _tell_notices(self) -> None:
+    def tell_notices(self) -> None:
+        """Show the lines that were not shown yet."""
         assert self.engine is not None
         severity: dict[str, Any] = {"info": "information", "warning": "warning", "error": "error"}
         for notice in self.engine.state.notices:
-            if notice.seq > self._notices_seen:
-                self._notices_seen = notice.seq
+            if notice.seq > self.notices_seen:
+                self.notices_seen = notice.seq
                 self.notify(notice.text, title=notice.pane, severity=severity[notice.level], markup=False)
 
     # --- from the widgets ---
@@ -241,7 +249,11 @@ class MonitorApp(App[int]):
 
     async def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
-            await self.push_screen(HelpScreen(ACTIONS))
+            await self.push_screen(HelpScreen([info for info in ACTIONS if self.offers(info)]))
+
+    def offers(self, info: ActionInfo) -> bool:
+        """Whether an action is one of this app's: a live session has no time to move through."""
+        return info.scope != "replay"
 
     async def action_quit(self) -> None:
         self.exit(0)
@@ -265,7 +277,7 @@ class MonitorApp(App[int]):
         """The key table, by name, in the command palette; then Textual's own."""
         for info in ACTIONS:
             name, _, argument = info.id.partition("(")
-            if info.id in ("detail", "palette"):
+            if info.id in ("detail", "palette") or not self.offers(info):
                 continue
             keys = f" ({key_label(info.key.split(',')[0])})" if info.key else ""
             call = getattr(self, f"action_{name}")

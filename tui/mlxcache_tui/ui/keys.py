@@ -189,6 +189,55 @@ ACTIONS: tuple[ActionInfo, ...] = (
         help="After a restart: read again what was warm before, one output token each.",
         scope="cache",
     ),
+    ActionInfo(
+        id="replay('play')",
+        key="space",
+        label="play",
+        help="Play the recording, and pause; at its end from the start.",
+        scope="replay",
+    ),
+    ActionInfo(
+        id="replay('request')",
+        key="right_square_bracket",
+        label="next request",
+        help="Go on until the next request would be sent: all that one did is there.",
+        scope="replay",
+    ),
+    ActionInfo(
+        id="replay('request_back')",
+        key="left_square_bracket",
+        label="back",
+        help="Back by one request.",
+        scope="replay",
+    ),
+    ActionInfo(id="replay('event')", key="full_stop", label="next event", help="Go on by one event.", scope="replay"),
+    ActionInfo(id="replay('event_back')", key="comma", label="event back", help="Back by one event.", scope="replay"),
+    ActionInfo(id="replay('eviction')", key="e", label="eviction", help="Go on to the next eviction.", scope="replay"),
+    ActionInfo(
+        id="replay('eviction_back')",
+        key="E",
+        label="eviction back",
+        help="Back to the eviction before this moment.",
+        scope="replay",
+    ),
+    ActionInfo(
+        id="replay('faster')",
+        key="plus",
+        label="faster",
+        help="Play faster: 1, 2, 5, 10, 50 times, as fast as it goes.",
+        scope="replay",
+    ),
+    ActionInfo(id="replay('slower')", key="minus", label="slower", help="Play slower.", scope="replay"),
+    ActionInfo(
+        id="replay('start')", key="less_than_sign", label="start", help="Go before the first event.", scope="replay"
+    ),
+    ActionInfo(
+        id="replay('end')",
+        key="greater_than_sign",
+        label="end",
+        help="Go behind the last event; a file that is still being written is followed.",
+        scope="replay",
+    ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
     ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
     ActionInfo(id="palette", key="ctrl+p", label="palette", help="All commands by name.", scope="anywhere"),
@@ -207,7 +256,7 @@ FOOTER = (
     "help",
     "quit",
 )
-_ELSEWHERE = ("requests", "scenario", "cache")
+_ELSEWHERE = ("requests", "scenario", "cache", "replay")
 """Scopes whose keys the widget binds; listed for the help. So is the palette's key, which Textual binds."""
 
 OF_COMPOSER = (
@@ -221,6 +270,41 @@ OF_COMPOSER = (
     "cycle_count",
 )
 """Actions on the composer's draft; none while a scenario stands in its place."""
+
+OF_LIVE = (
+    *OF_COMPOSER,
+    "send_again",
+    "cancel",
+    "scenarios",
+    "scenario",
+    "server",
+    "restart",
+    "stop_server",
+    "pane('composer')",
+    "pane('scenario')",
+    *(info.id for info in ACTIONS if info.scope == "scenario"),
+)
+"""Actions that need a server; a recording has none of them."""
+REPLAY_FOOTER = ("play", "request", "event", "eviction", "faster", "end")
+
+
+def replay_bindings() -> list[BindingType]:
+    """The replay's keys, for its screen. None of them works while typing."""
+    made: list[BindingType] = []
+    for info in ACTIONS:
+        wish = info.id.partition("('")[2].rstrip("')")
+        if info.scope == "replay":
+            made.append(
+                Binding(
+                    info.key,
+                    f"app.{info.id}",
+                    info.label,
+                    show=wish in REPLAY_FOOTER,
+                    key_display=key_label(info.key),
+                    tooltip=info.help,
+                )
+            )
+    return made
 
 
 def bindings() -> list[BindingType]:

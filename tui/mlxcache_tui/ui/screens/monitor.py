@@ -35,7 +35,12 @@ class MonitorScreen(Screen[None]):
             yield Composer(id="composer")
             yield ScenarioPane(id="scenario")
             yield LogPane(id="log")
+        yield from self.compose_foot()
         yield Footer(show_command_palette=False)
+
+    def compose_foot(self) -> ComposeResult:
+        """What stands between the panes and the keys: nothing, live."""
+        yield from ()
 
     def on_mount(self) -> None:
         self.pick("composer")
