@@ -378,7 +378,8 @@ def _run_verdict(result: RunResult) -> list[tuple[Tone, str]]:
         for verdict in result.expectations
         if not verdict.held
     ]
-    for name, (wanted, here) in result.server.differences.items():
+    differences = result.server.differences if result.steps else {}  # nothing was measured on that server
+    for name, (wanted, here) in differences.items():
         lines.append(("warn", f"the server's {name} is {'unknown' if here is None else here}, the scenario's {wanted}"))
     return lines
 
