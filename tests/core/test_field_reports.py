@@ -215,7 +215,7 @@ def test_report_15_each_verdict_says_where_and_by_whom() -> None:
     story.sent("c", entry=3, system="A policy of shop one", base="a", shared=95)
     assert reason(story, "c").evidence == (
         "shares 95 of 100 tokens with #1",
-        "its entry (103 tokens, assistant, 1 kB) was thrown out by #2, 6 ms before: count limit 1; "
+        "its entry (103 tokens, assistant, 1 kB) was thrown out by #2, 5 ms before: count limit 1; "
         "the oldest assistant entry goes first, used or not",
     )
     story.compose("d", system="something else", policy="other")
@@ -391,13 +391,18 @@ def test_a_byte_limit_of_nought_stores_nothing() -> None:
     assert reason(story, "a").detail == "the cache's byte limit is 0: nothing is stored"
 
 
-def test_a_twin_that_was_never_looked_up_explains_nothing() -> None:
+def test_a_twin_that_the_server_never_looked_up_left_nothing_and_one_that_waits_is_none() -> None:
     story = observed()
     story.compose("a")
-    story.end("a", "failed")
     story.compose("b")
     story.look_up("b", prompt=100)
-    assert reason(story, "b").kind == "unknown"
+    assert reason(story, "b").kind == "first"
+    story.server(pid=12)
+    story.compose("c", system="other")
+    story.end("c", "failed")
+    story.compose("d", system="other")
+    story.look_up("d", prompt=100)
+    assert (reason(story, "d").kind, reason(story, "d").from_request) == ("cancelled", 3)
 
 
 def test_a_client_alone_sees_another_model() -> None:

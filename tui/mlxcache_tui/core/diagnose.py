@@ -178,8 +178,11 @@ def _nothing_like_it(state: SessionState, request: RequestState, lookup: LookedU
             return _other_model(twin, lookup)
         if _template_cut(state, request, twin, shared):
             return _other_arguments(request, twin, shared)
-        if twin.lookup is None:
-            return Reason("unknown", "unknown", (f"begins like #{twin.number}, which the server never looked up",))
+        if twin.lookup is None and twin.outcome is not None:
+            detail = f"#{twin.number} was {twin.outcome} before it was stored"
+            return Reason(
+                "cancelled", detail, ("the server never searched its cache for it",), from_request=twin.number
+            )
     elif twin is not None and (difference := first_difference(state, request, twin)) is not None:
         return _diverged(state, request, twin, shared, difference)
     head = f"; the {shared} tokens shared with others are the template's" if shared else ""
