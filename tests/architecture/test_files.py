@@ -9,7 +9,7 @@ from mlxcache_tui.ui.keys import ACTIONS, bindings
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tui" / "mlxcache_tui"
-MAX_LINES = 450
+MAX_LINES = 400
 OBSERVER = PACKAGE / "observer" / "observe.py"
 """One file by design: it runs under another Python, where nothing of ours is installed."""
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != OBSERVER)
@@ -26,7 +26,7 @@ def test_a_module_is_short_and_says_what_it_is_for(path: Path) -> None:
 
 
 def test_core_modules_have_their_own_tests() -> None:
-    untested = {"actions", "commands", "events", "settings", "state", "views", "scenario_keys", "results", "glossary"}
+    untested = {"actions", "commands", "settings", "state", "views", "scenario_keys", "results", "glossary"}
     for path in (PACKAGE / "core").glob("*.py"):
         if path.stem not in untested and path.name != "__init__.py":
             assert (ROOT / "tests" / "core" / f"test_{path.stem}.py").exists(), path.name
