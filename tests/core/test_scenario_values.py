@@ -108,6 +108,14 @@ def test_a_continued_step_keeps_as_many_requests_as_its_start() -> None:
     }
 
 
+def test_one_value_for_every_step_is_told_once() -> None:
+    old, _ = edited(scenario(), {}, {field_of("b", "concurrency"): "4"})
+    assert old is not None
+    new, _ = edited(old, {}, {field_of("a", "concurrency"): "2", field_of("b", "concurrency"): "2"})
+    assert new is not None
+    assert changes(old, new) == ("concurrency 2 in every step",)
+
+
 RESTARTS = """
 [[steps]]
 id = "a"

@@ -186,6 +186,10 @@ def changes(old: Scenario, new: Scenario) -> tuple[str, ...]:
         for one, other in zip(old.steps, new.steps, strict=True):
             if getattr(one, name) != getattr(other, name):
                 pairs.setdefault((getattr(one, name), getattr(other, name)), []).append(one.name)
+        every = {getattr(step, name) for step in new.steps}
+        if len(pairs) > 1 and len(every) == 1:
+            lines.append(f"{name} {every.pop()} in every step")
+            continue
         for (before_count, after_count), names in pairs.items():
             where = "" if len(names) == len(old.steps) else f" in {', '.join(names)}"
             lines.append(f"{name} {before_count} → {after_count}{where}")
