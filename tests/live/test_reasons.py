@@ -130,12 +130,15 @@ async def test_extended_is_a_conversation_that_goes_on() -> None:
 
 
 async def test_several_at_once_are_in_flight_and_one_after_the_other_are_not() -> None:
-    async with engine_on() as engine:
-        keys = [send(engine, "May I?", policy("Alpha", 60)) for _ in range(4)]
-        requests = [await over(engine, key) for key in keys]
-        kinds = [kind(request) for request in sorted(requests, key=lambda r: r.lookup_ns or 0)]
-        assert kinds == ["first", "in_flight", "in_flight", "in_flight"]
-        assert kind(await ask(engine, "May I?", policy("Alpha", 60))) == "hit"
+    async with engine_on(prefill_step_size=64) as engine:
+        long = policy("Alpha", 150)
+        first = send(engine, "May I?", long)
+        await until(engine, lambda state: first in state.requests and bool(state.requests[first].prefill_done))
+        others = [send(engine, "May I?", long) for _ in range(2)]
+        requests = [await over(engine, key) for key in (first, *others)]
+        assert [kind(request) for request in requests] == ["first", "in_flight", "in_flight"]
+        assert {reason(request).from_request for request in requests[1:]} <= {request.number for request in requests}
+        assert kind(await ask(engine, "May I?", long)) == "hit"
 
 
 async def test_a_restart_and_what_is_new_after_it() -> None:
