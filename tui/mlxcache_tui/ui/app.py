@@ -96,7 +96,8 @@ class MonitorApp(App[int]):
 
     @on(StateChanged)
     def _redraw(self) -> None:
-        if self.engine is None or not self.monitor.is_mounted:
+        # While the program ends its panes are gone, and the server's last words still come.
+        if self.engine is None or not self.is_running or not self.monitor.is_mounted:
             return
         parts, self._changed = self._changed, set()
         self.before_redraw()
