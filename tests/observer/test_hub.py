@@ -24,7 +24,7 @@ from mlxcache_tui.core.events import (
     TextKept,
 )
 from mlxcache_tui.observer import observe
-from mlxcache_tui.observer.observe import ENTRIES_HOOK, Fields, Hub
+from mlxcache_tui.observer.observe import ENTRIES_HOOKS, Fields, Hub
 
 PATIENCE_S = 20.0
 
@@ -59,7 +59,7 @@ class Reader:
 @pytest.fixture
 def hub() -> Hub:
     made = Hub("/tmp/log")
-    made.hooks.append(ENTRIES_HOOK)
+    made.hooks.extend(ENTRIES_HOOKS)
     made.tell("_flags", flags={"prompt_cache_size": 3, "prompt_cache_bytes": 5000, "odd": object(), "model": "m"})
     made.start()
     return made

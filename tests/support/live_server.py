@@ -282,9 +282,23 @@ def observed_server(
         yield server
 
 
+def _await_port(server: Server) -> None:
+    """Until 0.31.2 the port opens only after the model was loaded."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S).close()
+            return
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
 def _await_answer(server: Server) -> None:
     with Viewer(server.socket) as viewer:
         viewer.wait(ModelLoaded)
+        _await_port(server)
         reply = server.ask("Ready?", max_tokens=1, key="readiness", meta={"purpose": "readiness", "warmup": True})
         assert reply.status == 200, reply.body
         viewer.final("readiness")

@@ -44,7 +44,7 @@ class Spy:
 
         def inserted(cache: Any, model: Any, tokens: Any, layers: Any, *args: Any, **kwargs: Any) -> Any:
             queue = kwargs.get("cache_type") or ("user" if kwargs.get("checkpoint") else "assistant")
-            operations.append(["insert", queue, sha(tokens), sum(layer.nbytes for layer in layers)])
+            operations.append(["insert", queue, sha(tokens)])
             return insert(cache, model, tokens, layers, *args, **kwargs)
 
         def popped(order: Any) -> Any:

@@ -10,7 +10,7 @@ the rest (comparing token lists, encoding, sending). Sending never waits: a view
 is told how many. An error in a hook is told once and the server's own code goes on; a hook that cannot be set in this
 mlx-lm version is named as missing. No hook keeps a reference to a KV cache or an array.
 
-The lines that go out are events of `core/events.py`: one JSON object a line, its kind in `t`, origin `observer`.
+The lines that go out are events of `core/events/`: one JSON object a line, its kind in `t`, origin `observer`.
 """
 
 import argparse
@@ -69,8 +69,8 @@ KEY_FORM = re.compile(r"[A-Za-z0-9:._-]{1,64}")
 KEY_ATTRIBUTE = "mlxcache_key"
 SEEN_KEYS = 10_000
 ENTRY_ATTRIBUTE = "mlxcache_entry"
-ENTRIES_HOOK = "PromptTrie.add"
-"""Without this hook nothing is known of the entries, and no snapshot of them is sent."""
+ENTRIES_HOOKS = {"PromptTrie.add", "CacheOrder.push"}
+"""Without one of these hooks nothing is known of the entries, and no snapshot of them is sent."""
 CONTROL_MARKS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {ord("\\"): "\\\\"}
 """As the HTTP server writes control characters in its access lines."""
 PURPOSES = ("send", "scenario", "readiness", "warm", "foreign")
@@ -557,7 +557,7 @@ class Hub:
         self._viewers.append(Viewer(connection, greeting))
 
     def _snapshot(self, now: int) -> list[bytes]:
-        known = ENTRIES_HOOK in self.hooks and self._max_count is not None
+        known = not ENTRIES_HOOKS.isdisjoint(self.hooks) and self._max_count is not None
         limits = {"max_count": self._max_count, "max_bytes": self._max_bytes}
         return [encode("CacheSnapshot", now, {**self._entries.snapshot(), **limits})] if known else []
 
@@ -865,11 +865,15 @@ class CacheWatch:
         self._numbers = itertools.count(1)
         self._by_cache: dict[int, str] = {}
         self._by_uid: dict[int, str] = {}
+        self._by_tokens: dict[tuple[Any, bytes], int] = {}
         self._begin()
 
     def _begin(self) -> None:
         self._changes: list[tuple[str, Fields]] = []
         self._inserted: int | None = None
+        self._length = 0
+        self._replaced: int | None = None
+        self._prefixes: list[int | None] = []
         self._key: str | None = None
         self._cache: Any = None
         self._max_count = self._max_bytes = NO_LIMIT
@@ -894,7 +898,8 @@ class CacheWatch:
     def stepped(self, result: Any, *_: Any) -> None:
         """The batch made a step: requests that end hand over their cache to be stored."""
         self._by_cache.clear()
-        responses = result[1] if isinstance(result, tuple) else ()
+        # Before 0.31.2 there is one list; now what is read and what is generated come apart.
+        responses = result[1] if isinstance(result, tuple) else result or ()
         for response in responses:
             if response.finish_reason is not None:
                 key = self._by_uid.pop(response.uid, None)
@@ -947,16 +952,19 @@ class CacheWatch:
         self._max_bytes = NO_LIMIT if n_bytes is None else max(0, n_bytes)
 
     def added(self, previous: Any, _trie: Any, model: Any, tokens: list[int], entry: Any) -> None:
+        self._add(model, tokens, entry, entry.cache_type, getattr(previous, ENTRY_ATTRIBUTE, None))
+
+    def _add(self, model: Any, tokens: list[int], entry: Any, kind: str, replaced: int | None) -> None:
         self._inserted = next(self._numbers)
         setattr(entry, ENTRY_ATTRIBUTE, self._inserted)
         fields: Fields = {
             "entry": self._inserted,
-            "type": entry.cache_type,
+            "type": kind,
             "tokens": tokens,
             "bytes": int(entry.nbytes),
             "model": model_name(model),
             "trimmable": all(layer.is_trimmable() for layer in entry.prompt_cache),
-            "replaced": getattr(previous, ENTRY_ATTRIBUTE, None),
+            "replaced": replaced,
         }
         self._changes.append(("EntryInserted", fields))
 
@@ -966,19 +974,50 @@ class CacheWatch:
             self._changes.append(("EntrySwallowed", change))
 
     def popped(self, entry: Any, *_: Any) -> None:
+        if self._cache is not None:
+            self._evict(getattr(entry, ENTRY_ATTRIBUTE))
+
+    def _evict(self, entry: int | None) -> None:
         """The limit threw an entry out: the count limit, if there were too many just before, else the byte limit."""
-        if self._cache is None:
-            return
         by_count = len(self._cache) + 1 > self._max_count
         rule, limit = ("count", self._max_count) if by_count else ("bytes", self._max_bytes)
-        fields = {"entry": getattr(entry, ENTRY_ATTRIBUTE), "rule": rule, "limit": limit}
-        self._changes.append(("EntryEvicted", fields))
+        self._changes.append(("EntryEvicted", {"entry": entry, "rule": rule, "limit": limit}))
+
+    # changes before 0.31.2: the class keeps its entries by itself, so they are followed by its two queues
+
+    def begin_queueing(self, cache: Any, model: Any, tokens: list[int], prompt_cache: Any, *_: Any, **__: Any) -> None:
+        self.begin_insert(cache, model, tokens, prompt_cache)
+        self._length = len(tokens)
+
+    def unqueued(self, _: None, _order: Any, model: Any, tokens: list[int]) -> None:
+        """A prefix of what is being inserted makes room, or the identical sequence does, to be queued anew."""
+        entry = self._by_tokens.pop(tokens_key(model, tokens), None)
+        if len(tokens) == self._length:
+            self._replaced = entry
+        else:
+            self._prefixes.append(entry)
+
+    def queued(self, _: None, _order: Any, model: Any, tokens: list[int], checkpoint: bool = False) -> None:
+        entry = self._cache._get(model, tokens)
+        self._add(model, tokens, entry, "user" if checkpoint else "assistant", self._replaced)
+        for prefix in self._prefixes:
+            self._changes.append(("EntrySwallowed", {"entry": prefix, "by": self._inserted}))
+        if self._inserted is not None:
+            self._by_tokens[tokens_key(model, tokens)] = self._inserted
+
+    def dequeued(self, gone: tuple[Any, list[int]], *_: Any) -> None:
+        self._evict(self._by_tokens.pop(tokens_key(*gone), None))
 
     def end_change(self, _error: BaseException | None, cache: Any, *_: Any, **__: Any) -> None:
         changes, key = self._changes, self._key
         self._begin()
         if changes:
             self._hub.tell("_cache", key=key, changes=changes, totals=(len(cache), int(cache.nbytes)))
+
+
+def tokens_key(model: Any, tokens: list[int]) -> tuple[Any, bytes]:
+    """What an entry is known by where its object is not at hand."""
+    return model, hashlib.sha1(array("q", tokens).tobytes(), usedforsecurity=False).digest()
 
 
 def model_name(model: Any) -> str | None:
@@ -1268,17 +1307,26 @@ class Hooks:
         watch = self._watch
         self._set(cache, "LRUPromptCache.__init__", after=self._cache_made)
         self._set(cache, "LRUPromptCache.fetch_nearest_cache", before=watch.begin_lookup, after=watch.end_lookup)
-        if trie is None:
-            # Before 0.31.2 the cache was its own trie, without what the entries' hooks need.
-            self._set(cache, "LRUPromptCache._search", after=watch.searched)
-            self._set(cache, "LRUPromptCache._get", after=watch.got)
-        else:
-            self._set(trie, "PromptTrie.search", after=watch.searched)
-            self._set(trie, "PromptTrie.get", after=watch.got)
-        if self._set(trie, ENTRIES_HOOK, after=watch.added):
+        if trie is None and cache is not None:
+            self._hook_queues(cache, getattr(cache, "CacheOrder", None))
+            return
+        self._set(trie, "PromptTrie.search", after=watch.searched)
+        self._set(trie, "PromptTrie.get", after=watch.got)
+        if self._set(trie, "PromptTrie.add", after=watch.added):
             self._set(trie, "PromptTrie.pop_prefixes", after=watch.swallowed)
             self._set(trie, "PromptTrie.pop", after=watch.popped)
             self._set(cache, "LRUPromptCache.insert_cache", before=watch.begin_insert, ended=watch.end_change)
+            self._set(cache, "LRUPromptCache.trim_to", before=watch.begin_trim, ended=watch.end_change)
+
+    def _hook_queues(self, cache: Any, order: Any) -> None:
+        """Before 0.31.2 the cache is its own trie, and tells its queues what comes and goes (before 0.31.0: nobody)."""
+        watch = self._watch
+        self._set(cache, "LRUPromptCache._search", after=watch.searched)
+        self._set(cache, "LRUPromptCache._get", after=watch.got)
+        if self._set(order, "CacheOrder.push", after=watch.queued):
+            self._set(order, "CacheOrder.remove", after=watch.unqueued)
+            self._set(order, "CacheOrder.pop", after=watch.dequeued)
+            self._set(cache, "LRUPromptCache.insert_cache", before=watch.begin_queueing, ended=watch.end_change)
             self._set(cache, "LRUPromptCache.trim_to", before=watch.begin_trim, ended=watch.end_change)
 
     def _cache_made(self, _result: None, cache: Any, *_: Any, **__: Any) -> None:
