@@ -287,3 +287,17 @@ async def test_nothing_overlaps_at_any_size(size: tuple[int, int]) -> None:
         assert all(bottom == top for (_, bottom), (top, _) in itertools.pairwise(edges))
         assert app.user.region.height >= 2
         assert edges[-1][1] <= size[1] - 1
+
+
+async def test_what_would_be_evicted_and_the_traps_stand_below_the_forecast() -> None:
+    app = ComposerApp()
+    async with app.run_test(size=(58, 13)) as pilot:
+        more = ("✂ would evict [returns] (#1), 507 tokens: count 3", "! sequential path (seed): no checkpoints")
+        app.composer.show_forecast(ForecastView(text="would read all ≈435 tokens anew", more=more))
+        await pilot.pause()
+        line = app.composer.query_one("#forecast", Static)
+        assert line.size.height == 3
+        assert str(line.content).split("\n")[1:] == list(more)
+        app.composer.show_forecast(ForecastView(text="would reuse ≈1 of ≈2"))
+        await pilot.pause()
+        assert line.size.height == 1

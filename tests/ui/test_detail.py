@@ -8,8 +8,10 @@ from textual.app import App
 
 from mlxcache_tui.core.views import DetailView, MessageView, Phase, RequestPhase, RequestRow
 from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
 from support.until import until
+from support.views import lens
 
 
 def view(
@@ -57,6 +59,7 @@ class DetailApp(App[None]):
         self.moves: list[int] = []
         self.copied: list[str] = []
         self.saved: list[DetailView] = []
+        self.wanted: list[tuple[str, str | None]] = []
 
     def on_mount(self) -> None:
         self.push_screen(self.detail)
@@ -72,6 +75,10 @@ class DetailApp(App[None]):
     @on(DetailScreen.SaveRequested)
     def _saved(self, event: DetailScreen.SaveRequested) -> None:
         self.saved.append(event.view)
+
+    @on(DetailScreen.LensWanted)
+    def _wanted(self, event: DetailScreen.LensWanted) -> None:
+        self.wanted.append((event.key, event.against))
 
     @property
     def flow(self) -> TextFlow:
@@ -183,3 +190,27 @@ async def test_a_very_long_prompt_scrolls_and_a_narrow_terminal_wraps_it_anew() 
         wide = len(app.text.splitlines())
         await pilot.resize_terminal(40, 10)
         await until(pilot, lambda: len(app.text.splitlines()) > 2 * wide)
+
+
+async def test_the_prompt_is_asked_for_once_and_shown_beside_another() -> None:
+    app = DetailApp(view())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "Sentence" in app.text)
+        assert app.wanted == []
+        await pilot.press("tab", "tab")
+        await until(pilot, lambda: app.wanted == [("k2", None)])
+        app.detail.show(view(answer="Sentence 2 applies. More."))
+        app.detail.show_lens(lens())
+        prefix = app.detail.query_one(PrefixLens)
+        await until(pilot, lambda: prefix.display and app.focused is prefix)
+        assert "≠ token 9: “and this” here, “and that” in #1" in prefix.text
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: app.wanted == [("k2", None), ("k2", "k0")])
+        await pilot.press("tab")
+        await until(pilot, lambda: not prefix.display and app.focused is app.flow)
+        app.detail.show(view(key="k3"))
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: app.wanted[-1] == ("k3", None))
+        assert not prefix.display
+        app.detail.show_lens(None)
+        assert "message 1: user" in app.text

@@ -22,7 +22,7 @@ CHARACTERS_PER_TOKEN = 4.0
 """For plain letters of which nothing was sent yet; replaced by what this session measured."""
 OTHER_CHARACTERS_PER_TOKEN = 1.0
 """The same for other scripts."""
-CANDIDATES = 8
+CANDIDATES = 4
 """Requests whose text is compared with the draft's: comparing long prompts at each key must not be felt."""
 DEADLY = frozenset({"0.31.3", "0.32.0", "0.32.1", "0.32.2"})
 """Versions whose worker dies when a prompt equals a stored sequence that cannot be cut back."""
