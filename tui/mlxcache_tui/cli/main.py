@@ -1,36 +1,57 @@
 """`mlxcache-tui`: the command line. Words behind `--` go to the server as they are."""
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from typing import Any
 
-from mlxcache_tui.cli import compare, doctor, export, replay, run, scenarios, screen, sessions
+from mlxcache_tui.cli import screen
 
+COMMANDS = ("run", "scenarios", "compare", "replay", "sessions", "export", "doctor")
 EPILOG = "Words behind -- are flags of mlx_lm.server, for instance: mlxcache-tui --demo -- --prompt-cache-size 2"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line, without the words behind `--`."""
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line with these commands, without the words behind `--`."""
     parser = argparse.ArgumentParser(
         prog="mlxcache-tui",
         description="See what mlx_lm.server does with its prompt cache. Without arguments: watch the server at "
         "127.0.0.1:8080 if one answers there, else choose what to start.",
         epilog=EPILOG,
     )
-    parser.add_argument("--version", action="version", version=f"mlxcache-tui {version('mlxcache-tui')}")
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
     screen.add_arguments(parser)
-    subparsers = parser.add_subparsers(title="without the screen", metavar="")
-    for command in (run, scenarios, compare, replay, sessions, export, doctor):
-        command.add_parser(subparsers)
+    if commands:
+        subparsers = parser.add_subparsers(title="without the screen", metavar="")
+        for name in commands:
+            importlib.import_module(f"mlxcache_tui.cli.{name}").add_parser(subparsers)
     return parser
+
+
+def _commands_of(words: Sequence[str]) -> Sequence[str]:
+    """The commands that the words may mean. None for the screen alone: their imports would take longer than its own."""
+    named = bool(words) and not words[0].startswith("-")
+    return COMMANDS if named or not {"-h", "--help", *COMMANDS}.isdisjoint(words) else ()
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that takes longer than the whole command line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        parser.exit(message=f"mlxcache-tui {version('mlxcache-tui')}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status (design: 0, 1, 2, 3, 130)."""
     words = list(sys.argv[1:] if argv is None else argv)
     cut = words.index("--") if "--" in words else len(words)
-    args = build_parser().parse_args(words[:cut])
+    args = build_parser(_commands_of(words[:cut])).parse_args(words[:cut])
     args.server_flags = words[cut + 1 :]
     try:
         status: int = args.run(args)
