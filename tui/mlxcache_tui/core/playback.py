@@ -35,6 +35,21 @@ class PlaybackView(msgspec.Struct, frozen=True, kw_only=True):
     damage: str | None
 
 
+MARK_NS = 200_000_000
+"""Marks of one kind nearer to each other than this are one: they lie in one cell of the time line."""
+_LANDMARKS = frozenset(
+    {
+        ev.ObserverLost,
+        ev.ServerExited,
+        ev.RequestComposed,
+        ev.ServerLaunched,
+        ev.ObserverConnected,
+        ev.EntryEvicted,
+        ev.SessionStarted,
+    }
+)
+
+
 class Track:
     """Times and landmarks of the events that were added, in the file's order.
 
@@ -58,6 +73,8 @@ class Track:
         """The next event."""
         position = len(self.times)
         self.times.append(max(event.at_ns, self.times[-1]) if self.times else event.at_ns)
+        if type(event) not in _LANDMARKS:
+            return  # nearly all of them
         match event:
             case ev.ObserverLost():
                 self._lost = position
@@ -71,13 +88,19 @@ class Track:
                 self.requests.append(position)
             case ev.EntryEvicted():
                 self.evictions.append(position)
-                self.marks.append((self.times[-1], "eviction"))
+                self._mark("eviction")
             case ev.ServerLaunched():
                 if self._launched:
-                    self.marks.append((self.times[-1], "restart"))
+                    self._mark("restart")
                 self._launched = True
             case ev.SessionStarted(wall_ns=wall_ns) if self.wall_ns is None:
                 self.wall_ns = wall_ns
+
+    def _mark(self, kind: Literal["eviction", "restart"]) -> None:
+        """Marks that would lie on top of each other are one."""
+        mark = self.times[-1], kind
+        if not self.marks or self.marks[-1][1] != kind or mark[0] - self.marks[-1][0] >= MARK_NS:
+            self.marks.append(mark)
 
     def time_at(self, position: int) -> int:
         """The time that a position shows: of its last event; before the first one, that one's own."""

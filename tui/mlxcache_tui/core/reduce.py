@@ -19,20 +19,9 @@ _SERVER: frozenset[Part] = frozenset({"server"})
 
 def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
     """Fold one event into the state; returns the parts of the screen that it touches."""
-    state.now_ns = max(state.now_ns, event.at_ns)
-    match event:
-        case ev.LogRead() | ev.LogOwned() | ev.MemorySampled() | ev.MlxMemorySampled():
-            return _apply_sample(state, event)
-        case (
-            ev.LookedUp()
-            | ev.TokensNamed()
-            | ev.EntryInserted()
-            | ev.EntrySwallowed()
-            | ev.EntryEvicted()
-            | ev.CacheSnapshot()
-            | ev.CacheCounted()
-        ):
-            return reduce_cache.apply_cache(state, event)
+    if event.at_ns > state.now_ns:
+        state.now_ns = event.at_ns
+    match event:  # the most frequent kinds first: a long recording is folded while somebody waits
         case (
             ev.RequestComposed()
             | ev.RequestSent()
@@ -45,6 +34,18 @@ def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
             | ev.RequestEnded()
         ):
             return reduce_requests.apply_request(state, event)
+        case ev.LogRead() | ev.LogOwned() | ev.MemorySampled() | ev.MlxMemorySampled():
+            return _apply_sample(state, event)
+        case (
+            ev.LookedUp()
+            | ev.TokensNamed()
+            | ev.EntryInserted()
+            | ev.EntrySwallowed()
+            | ev.EntryEvicted()
+            | ev.CacheSnapshot()
+            | ev.CacheCounted()
+        ):
+            return reduce_cache.apply_cache(state, event)
         case (
             ev.SessionStarted() | ev.PolicyKnown() | ev.TextKept() | ev.Noticed() | ev.EventsLost() | ev.SourceFailed()
         ):

@@ -18,6 +18,8 @@ _RequestEvent = (
     | ev.UsageReported
     | ev.RequestEnded
 )
+_TOUCHED: frozenset[Part] = frozenset({"server", "requests"})
+_NOTHING: frozenset[Part] = frozenset()
 KEPT_TEXT = 65_536
 """Characters of an answer that are kept in memory; the session file has them all."""
 
@@ -26,10 +28,10 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
     """Fold one request event; returns the parts of the screen that it touches."""
     if isinstance(event, ev.RequestComposed):
         _composed(state, event)
-        return frozenset({"server", "requests"})
+        return _TOUCHED
     request = state.requests.get(event.key)
     if request is None:
-        return frozenset()
+        return _NOTHING
     state.dirty.add(event.key)
     stamps = request.server if event.origin == "observer" else request.client
     match event:
@@ -51,7 +53,7 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
             _usage(request, event)
         case ev.RequestEnded():
             _ended(state, request, stamps, event)
-    return frozenset({"server", "requests"})
+    return _TOUCHED
 
 
 def _composed(state: SessionState, event: ev.RequestComposed) -> None:

@@ -68,8 +68,8 @@ def _bar(view: PlaybackView, size: int) -> Line:
 
     here = cell(view.at_ns)
     cells: list[Span] = [Span("━", "bar") if index < here else Span("─", "rest") for index in range(size)]
-    for at_ns, kind in view.marks:
-        cells[cell(at_ns)] = _MARKS[kind]
+    for index, kind in {cell(at_ns): kind for at_ns, kind in view.marks}.items():
+        cells[index] = _MARKS[kind]
     look: Look = "accent"
     cells[here] = Span("●", look)
     return tuple(_joined(cells))

@@ -24,10 +24,10 @@ from mlxcache_tui.store.replay import SessionReader
 
 TICK_S = 0.1
 """Seconds between two folds while it plays: at most ten a second, as live."""
-SLICE_S = 0.04
-"""Seconds of reading and folding at a stretch."""
-TELL_S = 0.3
-"""Seconds between two repaints while a long way is folded."""
+SLICE_S = 0.08
+"""Seconds of reading and folding at a stretch: a key that is pressed meanwhile waits no longer."""
+TELL_S = 0.5
+"""Seconds between two looks at how far it is, while a long way is folded; the panes are drawn when it is done."""
 LOOK_S = 0.5
 """Seconds between two looks at whether the file grew."""
 FRESH_S = 5.0
@@ -223,7 +223,8 @@ class Player(Face):
         due = self._clock() - self._told_ns >= TELL_S * 1e9
         if seen != self._seen and (due or not busy):
             self._seen, self._told_ns = seen, self._clock()
-            changed, self._untold = frozenset(self._untold), set()
+            changed: frozenset[Part] = frozenset() if busy else frozenset(self._untold)
+            self._untold -= changed
             self.tell(changed)
         return busy
 
@@ -244,6 +245,7 @@ class Player(Face):
         deadline = self._clock() + limit_s * 1e9
         parts: set[Part] = set()
         collecting = gc.isenabled()
+        read = len(self._events)
         gc.disable()  # hundreds of thousands of events, all of which stay: nothing among them can be collected
         try:
             while self._clock() < deadline:
@@ -252,6 +254,8 @@ class Player(Face):
                 if not self._reader.left and self._position >= self._target():
                     break
         finally:
+            if len(self._events) - read >= LINES:
+                gc.freeze()
             if collecting:
                 gc.enable()
         if self.playing and self._position >= len(self._events) and not self._reader.left:

@@ -39,8 +39,15 @@ class ReplayApp(MonitorApp):
         module = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.player")
         self.engine = self.player = await self._stack.enter_async_context(module.Player(self.path, self.speed))
         assert self.player is not None
-        self.player.listen(self._folded)
+        self.player.listen(self._moved)
         self._folded(ALL_PARTS)
+
+    def _moved(self, parts: frozenset[Part]) -> None:
+        """Draw what changed; while a long file is read that is the place alone."""
+        if parts:
+            self._folded(parts)
+        elif self.player is not None and self.monitor.is_mounted:
+            self.monitor.show_place(self.player.view)
 
     def heed(self, state: SessionState, parts: set[Part]) -> None:
         """Show the place; tell again what was told, where it plays slowly enough to be read."""

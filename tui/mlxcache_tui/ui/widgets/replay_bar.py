@@ -6,7 +6,7 @@ from textual.strip import Strip
 
 from mlxcache_tui.core.playback import PlaybackView
 from mlxcache_tui.draw.replay_line import bar_cells, damage_line, replay_line
-from mlxcache_tui.draw.spans import Line
+from mlxcache_tui.draw.spans import Line, line_width
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 
@@ -25,6 +25,7 @@ class ReplayBar(LineView, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._view: PlaybackView | None = None
+        self._line: Line = ()
 
     def show(self, view: PlaybackView) -> None:
         """Draw the view; only the cells that changed are repainted."""
@@ -33,18 +34,24 @@ class ReplayBar(LineView, can_focus=False):
             return
         self.set_class(view.damage is not None, "-damaged")
         width = self.size.width
-        if old is None or not width or old.damage != view.damage:
+        if not self._line or line_width(self._line) != width or old is None or old.damage != view.damage:
+            self._line = ()
             self.refresh()
         else:
-            self.refresh_changes(0, replay_line(old, width), replay_line(view, width))
+            before = self._line
+            self._line = replay_line(view, width)
+            self.refresh_changes(0, before, self._line)
 
     def render_line(self, y: int) -> Strip:
         """The line, or the damage below it."""
         width = self.size.width
         if self._view is None or y > 1 or (y == 1 and self._view.damage is None):
             return Strip.blank(width, self.rich_style)
-        line: Line = replay_line(self._view, width) if y == 0 else damage_line(self._view.damage or "", width)
-        return self.strip(line)
+        if y == 1:
+            return self.strip(damage_line(self._view.damage or "", width))
+        if not self._line or line_width(self._line) != width:
+            self._line = replay_line(self._view, width)
+        return self.strip(self._line)
 
     def on_click(self, event: events.Click) -> None:
         """A click on the time line."""
