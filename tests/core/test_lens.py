@@ -86,11 +86,12 @@ def test_another_request_can_be_chosen_and_what_cannot_be_compared_is_not_offere
     ask(story, "a", "aabb")
     ask(story, "b", "aaxx", base="a")
     story.compose("waiting")
-    ask(story, "c", "aabbcc", base="a")
+    ask(story, "c", "aabbcc", base="a", params={"seed": 3})
     found = view(story, "c")
     assert found.others == ("a", "b")
     assert found.other_key == "a"
     assert (view(story, "c", "b").other_number, view(story, "c", "b").shared) == (2, 1)
+    assert view(story, "c").parameters == ("seed: 3 here, none in #1",)
     assert view(story, "c", "waiting").other_key == "a"
 
 

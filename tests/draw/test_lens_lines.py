@@ -77,6 +77,8 @@ def test_the_heads_say_it_in_words() -> None:
     first, second = (plain(line).rstrip() for line in head_lines(lens(), 90))
     assert first == "● 9 reused  ○ 3 read anew  of 12 tokens  · beside #1 returns (1 of 2)"
     assert second == "≠ token 9: “and this” here, “and that” in #1"
+    seeded = head_lines(lens(parameters=("seed: 3 here, none in #1",)), 90)
+    assert plain(seeded[2]).rstrip() == "≠ seed: 3 here, none in #1"
     same = lens(here="", there="")
     assert plain(head_lines(same, 90)[1]).startswith("= the same text as #1")
     sent = lens(exact=False, shared=None, tokens=None, cached=None, note="not observed: the messages as sent")

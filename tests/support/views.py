@@ -209,6 +209,7 @@ def lens(**more: Any) -> LensView:
         "other_policy": "returns",
         "other_parts": (same, LensPart(text="and that", tokens=3, reused=False, same=False)),
         "others": ("k1", "k0"),
+        "parameters": (),
         "here": "“and this”",
         "there": "“and that”",
     }

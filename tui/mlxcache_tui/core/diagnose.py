@@ -81,14 +81,14 @@ def _hit(state: SessionState, request: RequestState, lookup: LookedUp, base: Req
     left = lookup.tokens.count - lookup.cached_tokens
     share = round(100 * lookup.cached_tokens / max(1, lookup.tokens.count))
     evidence = [
-        f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share} %) came from {whose}, {left} were read"
+        f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share} %) came from {whose}, {left} read anew"
     ]
     if lookup.how in how:
         evidence.append(f"found as {how[lookup.how]}" + (f": {_entry(record)}" if record else ""))
     evidence += _shortfall(state, request, lookup, record)
     base = base or maker
     if base is not None:
-        evidence += _other_parameters(request, base)
+        evidence += other_parameters(request, base)
         difference = first_difference(state, request, base)
         if difference is not None:
             where = f"message {difference.message} ({difference.role}), character {difference.char}"
@@ -130,7 +130,7 @@ def _continues(request: RequestState, earlier: RequestState) -> bool:
     return request.messages[:count] == earlier.messages and bool(following) and following[0][0] == "assistant"
 
 
-def _other_parameters(request: RequestState, base: RequestState) -> tuple[str, ...]:
+def other_parameters(request: RequestState, base: RequestState) -> tuple[str, ...]:
     """What two requests were sent with that differs, a line each."""
     pairs = ((name, request.params.get(name), base.params.get(name)) for name in SHOWN_PARAMETERS)
     return tuple(
@@ -150,7 +150,7 @@ def _other_arguments(request: RequestState, base: RequestState, shared: int) -> 
     return Reason(
         "model_changed",
         f"other template arguments than #{base.number}",
-        (*evidence, *_other_parameters(request, base)),
+        (*evidence, *other_parameters(request, base)),
         from_request=base.number,
         shared_tokens=shared,
     )
@@ -223,7 +223,7 @@ def _diverged(
             f"shares {shared} tokens with #{base.number}, then differs at token {shared}: {where}",
             *_difference_lines(base.number, difference),
             *_policy_moved(state, request, difference),
-            *_other_parameters(request, base),
+            *other_parameters(request, base),
         ),
         from_request=base.number,
         shared_tokens=shared,
@@ -342,7 +342,7 @@ def diagnose_unobserved(state: SessionState, request: RequestState) -> Reason | 
         return Reason("hit", f"hit: {cached} tokens{whose}", from_request=number, shared_tokens=cached, inferred=True)
     if twin is None:
         return Reason("first", "first", ("no request like it was sent from here",), inferred=True)
-    if (others := _other_parameters(request, twin)) and request.params.get("model") != twin.params.get("model"):
+    if (others := other_parameters(request, twin)) and request.params.get("model") != twin.params.get("model"):
         return Reason("model_changed", f"other model than #{number}", others, from_request=number, inferred=True)
     if twin.messages[0] != request.messages[0]:
         difference = first_difference(state, request, twin)

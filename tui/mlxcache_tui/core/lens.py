@@ -10,12 +10,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mlxcache_tui.core.diagnose import common_prefix
+from mlxcache_tui.core.diagnose import common_prefix, other_parameters
 from mlxcache_tui.core.state import RequestState, SessionState
 from mlxcache_tui.core.text import clean, clean_block
 from mlxcache_tui.core.views import LensPart, LensView
 
-EXCERPT = 24
+EXCERPT = 16
 """Characters shown of each text at the first difference."""
 KEPT_TEXTS = 16
 """Prompts whose text is kept: one of 100,000 tokens takes some 3 MB."""
@@ -194,6 +194,7 @@ def _exact_view(
         other_policy=other.policy if other else "",
         other_parts=other_parts,
         others=others,
+        parameters=other_parameters(request, other) if other else (),
         here=_excerpt(ours.text, ours.characters(shared)) if shared is not None and not equal else "",
         there=_excerpt(theirs.text, theirs.characters(shared)) if theirs and shared is not None and not equal else "",
     )
@@ -242,6 +243,7 @@ def _sent_view(
         other_policy=other.policy if other else "",
         other_parts=other_parts,
         others=others,
+        parameters=other_parameters(request, other) if other else (),
         here=_excerpt(ours, cut) if other and ours != theirs else "",
         there=_excerpt(theirs, cut) if other and ours != theirs else "",
     )

@@ -269,6 +269,8 @@ class LensView(View, frozen=True, kw_only=True):
     """The pieces that both have are those of `parts`."""
     others: tuple[str, ...]
     """Keys of the requests that it can be compared with, in order."""
+    parameters: tuple[str, ...]
+    """What the two were sent with that differs: model, seed, template arguments."""
     here: str
     """The token (or the text) at the first difference; empty where there is none."""
     there: str

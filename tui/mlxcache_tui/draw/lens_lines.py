@@ -123,6 +123,8 @@ def head_lines(view: LensView, width: int) -> list[Line]:
         where = f"token {view.shared}" if view.shared is not None else f"{INFERRED} the text"
         text = f"{_DIFFERS} {where}: {view.here} here, {view.there} in {_name(view.other_number)}"
         lines.append(fit_line((Span(text, "warn"),), width))
+    if view.parameters:
+        lines.append(fit_line((Span(f"{_DIFFERS} {'; '.join(view.parameters)}", "warn"),), width))
     if view.note:
         lines.append(fit_line((Span(f"{INFERRED} {view.note}", "warn"),), width))
     return lines

@@ -1426,15 +1426,19 @@ def byte_letters() -> dict[str, int]:
 
 
 BYTE_LETTERS = byte_letters()
+BYTE_TABLE = {code: "\uffff" for code in range(0x80, 0x100)} | {ord(key): chr(byte) for key, byte in BYTE_LETTERS.items()}
+"""For `translate`, byte by byte; what bytes are not written with becomes a character that is none."""
 BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def piece_bytes(piece: str, byte_level: bool) -> bytes:
     """The bytes that a piece of a vocabulary stands for."""
     if byte_level:
-        found = [BYTE_LETTERS.get(letter) for letter in piece]
-        # A token added to the vocabulary is written as it is, with letters that bytes are not written with.
-        return piece.encode("utf-8", "replace") if None in found else bytes(byte for byte in found if byte is not None)
+        try:
+            return piece.translate(BYTE_TABLE).encode("latin-1")
+        except UnicodeEncodeError:
+            # A token added to the vocabulary is written as it is, with letters that bytes are not written with.
+            return piece.encode("utf-8", "replace")
     byte = BYTE_PIECE.fullmatch(piece)
     return bytes([int(byte[1], 16)]) if byte else piece.replace("\u2581", " ").encode("utf-8", "replace")
 

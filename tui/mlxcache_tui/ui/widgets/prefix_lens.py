@@ -22,9 +22,9 @@ class PrefixLens(LineView):
     """Draws a `LensView`. Both prompts scroll as one; the heads stand still."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "difference", "to the difference"),
-        Binding("left_square_bracket", "choose(-1)", "compare with", key_display="[ ]"),
-        Binding("right_square_bracket", "choose(1)", "compare with", show=False),
+        Binding("n", "difference", "difference"),
+        Binding("left_square_bracket", "choose(-1)", "compare", key_display="[ ]"),
+        Binding("right_square_bracket", "choose(1)", "compare", show=False),
     ]
     DEFAULT_CSS = """
     PrefixLens { height: 1fr; padding: 0 1; scrollbar-gutter: stable; }
