@@ -1426,7 +1426,7 @@ def byte_letters() -> dict[str, int]:
 
 
 BYTE_LETTERS = byte_letters()
-BYTE_TABLE = {code: "\uffff" for code in range(0x80, 0x100)} | {ord(key): chr(byte) for key, byte in BYTE_LETTERS.items()}
+BYTE_TABLE = dict.fromkeys(range(0x80, 0x100), "\uffff") | {ord(key): chr(byte) for key, byte in BYTE_LETTERS.items()}
 """For `translate`, byte by byte; what bytes are not written with becomes a character that is none."""
 BYTE_PIECE = re.compile("<0x([0-9A-F]{2})>")
 
