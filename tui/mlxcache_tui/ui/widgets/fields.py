@@ -1,4 +1,7 @@
-"""Text fields that never hold a control character: what is pasted is cleaned on its way in."""
+"""Text fields that never hold a control character: what is pasted is cleaned on its way in.
+
+Their cursor does not blink: each blink sends the line anew, and a screen on which nothing changes sends nothing.
+"""
 
 from textual import events
 from textual.widgets import Input, TextArea
@@ -19,6 +22,7 @@ class PlainArea(TextArea):
 
     def __init__(self, text: str = "", *, id: str | None = None, placeholder: str = "") -> None:  # noqa: A002
         super().__init__(text, id=id, compact=True, highlight_cursor_line=False, placeholder=placeholder)
+        self.cursor_blink = False
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert the cleaned text in place of the selection."""
@@ -61,6 +65,7 @@ class PlainInput(Input):
             compact=True,
             select_on_focus=digits,
         )
+        self.cursor_blink = False
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert the first line of the cleaned text at the cursor."""
