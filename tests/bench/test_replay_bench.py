@@ -27,7 +27,7 @@ def a_request(story: Story, number: int) -> None:
     """What is told of one request that a viewer of ours sends to an observed server."""
     key, policy, early = f"s.{number}", f"p{number % 7}", number - 7
     for origin in ("client", "observer"):
-        story.compose(key, user=f"question {number}", system=f"{policy} " * 100, policy=policy, origin=origin)  # type: ignore[arg-type]
+        story.compose(key, user=f"question {number}", system=f"{policy} " * 100, policy=policy, origin=origin)
     seen = {"cached": 100, "base": f"s.{early}", "shared": 200, "entry": early} if early > 0 else {}
     story.look_up(key, prompt=300, **seen)  # type: ignore[arg-type]
     for done in (100, 200, 300):

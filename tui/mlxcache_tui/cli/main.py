@@ -8,7 +8,7 @@ from typing import Any
 
 from mlxcache_tui.cli import screen
 
-COMMANDS = ("run", "scenarios", "compare", "replay", "sessions", "export", "doctor")
+COMMANDS = ("serve", "run", "scenarios", "compare", "replay", "sessions", "export", "doctor")
 EPILOG = "Words behind -- are flags of mlx_lm.server, for instance: mlxcache-tui --demo -- --prompt-cache-size 2"
 
 
