@@ -121,7 +121,7 @@ async def test_nothing_is_sent_and_no_form_opens(path: Path) -> None:
     app = ReplayApp(path)
     async with app.run_test(size=(120, 36)) as pilot:
         await at(app, pilot, COUNT)
-        await pilot.press("ctrl+s", "ctrl+r", "ctrl+t", "f4", "f6", "f10", "ctrl+o", "ctrl+l", "alt+2")
+        await pilot.press("ctrl+s", "ctrl+r", "ctrl+t", "f4", "f6", "f10", "ctrl+o", "ctrl+l", "escape", "2")
         await pilot.pause()
         assert app.screen is app.monitor
         assert app.player is not None

@@ -102,16 +102,14 @@ ACTIONS: tuple[ActionInfo, ...] = (
         help="Give the pane in focus the whole screen, and back.",
         scope="anywhere",
     ),
-    ActionInfo(
-        id="pane('requests')", key="1,alt+1", label="requests", help="Go to the request table.", scope="not typing"
-    ),
-    ActionInfo(id="pane('composer')", key="2,alt+2", label="composer", help="Go to the composer.", scope="not typing"),
-    ActionInfo(id="pane('cache')", key="3,alt+3", label="cache", help="Go to the cache pane.", scope="not typing"),
-    ActionInfo(id="pane('memory')", key="4,alt+4", label="memory", help="Go to the memory graph.", scope="not typing"),
-    ActionInfo(id="pane('log')", key="5,alt+5", label="log", help="Go to the server's log.", scope="not typing"),
+    ActionInfo(id="pane('requests')", key="1", label="requests", help="Go to the request table.", scope="not typing"),
+    ActionInfo(id="pane('composer')", key="2", label="composer", help="Go to the composer.", scope="not typing"),
+    ActionInfo(id="pane('cache')", key="3", label="cache", help="Go to the cache pane.", scope="not typing"),
+    ActionInfo(id="pane('memory')", key="4", label="memory", help="Go to the memory graph.", scope="not typing"),
+    ActionInfo(id="pane('log')", key="5", label="log", help="Go to the server's log.", scope="not typing"),
     ActionInfo(
         id="pane('scenario')",
-        key="6,alt+6",
+        key="6",
         label="scenario",
         help="Go to the scenario that is open.",
         scope="not typing",
