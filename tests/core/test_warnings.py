@@ -150,7 +150,7 @@ def test_a_miss_that_is_explained_is_no_riddle() -> None:
 
 def test_a_model_whose_requests_take_three_places() -> None:
     story = observed(trimmable=False)
-    assert found(story)["three-places"].endswith("a cold request takes 3 of the 10 places")
+    assert found(story)["three-places"].startswith("a cold request takes 3 of the 10 places")
     assert "three-places" not in found(observed())
 
 

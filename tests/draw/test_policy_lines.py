@@ -36,6 +36,16 @@ def test_every_line_takes_its_width(width: int) -> None:
     assert "returns" in plain(rows[0]) or "返" in plain(rows[0])
 
 
+@pytest.mark.parametrize("width", [30, 57])
+def test_a_long_note_is_broken_once(width: int) -> None:
+    note = "a cold request takes 3 of the 10 places: this model's entries cannot be cut back (x: seen)"
+    top, _ = policy_lines(cache(policies=ROWS, note=note), 0, width, 10)
+    assert plain(top[1]).startswith("! a cold request")
+    assert plain(top[2]).startswith("  ")
+    assert plain(top[2]).rstrip().endswith("(x: seen)" if width == 57 else "…")
+    assert len(top) == 4
+
+
 def test_nothing_sent_yet_is_said() -> None:
     _, rows = policy_lines(cache(policies=()), 0, 60, 6)
     assert any("nothing was sent yet" in plain(line) for line in rows)

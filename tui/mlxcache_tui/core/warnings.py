@@ -166,7 +166,7 @@ def _three_places(state: SessionState) -> WarningView | None:
     loaded, count = state.server.loaded, state.cache.max_count
     if loaded is None or loaded.trimmable is not False or not count or loaded.batchable is False:
         return None
-    text = f"this model's entries cannot be cut back: a cold request takes 3 of the {count} places"
+    text = f"a cold request takes 3 of the {count} places: this model's entries cannot be cut back"
     return WarningView(name="three-places", text=text)
 
 

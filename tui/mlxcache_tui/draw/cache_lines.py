@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from mlxcache_tui.core.text import wrap_cells
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_count
 from mlxcache_tui.core.views import CacheView, EntryRow
 from mlxcache_tui.draw.bars import bar
@@ -50,11 +51,17 @@ def cache_lines(view: CacheView, now_ns: int, width: int, height: int) -> tuple[
 
 
 def top_lines(view: CacheView, width: int) -> list[Line]:
-    """The two limits, and the note if there is one."""
+    """The two limits, and the note, if there is one, in at most two lines."""
     top = [fit_line(_limits(view, width), width)]
-    if view.note:
-        top.append(fit_line((Span("! ", "warn"), Span(view.note, "warn")), width))
+    for index, line in enumerate(_note(view.note, width - 2)):
+        top.append(fit_line((Span("  " if index else "! ", "warn"), Span(line, "warn")), width))
     return top
+
+
+def _note(text: str, width: int) -> list[str]:
+    """The note broken once; what does not fit then is cut with an ellipsis."""
+    first, *others = wrap_cells(text, width) if text else [""]
+    return [line for line in (first, text[len(first) :].lstrip() if others else "") if line]
 
 
 def _limits(view: CacheView, width: int) -> Line:
