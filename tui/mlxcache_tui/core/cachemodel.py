@@ -20,7 +20,8 @@ from typing import Literal
 from mlxcache_tui.core.events import EntryType
 
 ORDER: tuple[EntryType, ...] = ("assistant", "user", "system")
-Sequence = tuple[Hashable, ...]
+Sequence = tuple[Hashable, ...] | str
+"""Tokens, or whatever tells prompts apart and begins alike where they do."""
 Rule = Literal["three queues", "two queues", "one queue"]
 
 
@@ -85,6 +86,12 @@ class CacheModel:
         """Bytes of all entries."""
         return sum(kept.size for kept in self.stored)
 
+    def victim(self) -> int | None:
+        """The entry that would be thrown out next; None when empty."""
+        if self.rule == "one queue":
+            return self.stored[0].entry if self.stored else None
+        return next_victim((kept.entry, kept.type) for kept in self.stored)
+
     def insert(self, kind: EntryType, sequence: Sequence, size: int = 0, *, trimmable: bool = True) -> list[Change]:
         """Store a sequence; returns all that changed, in order."""
         kept = Kept(next(self._numbers), kind, sequence, size)
@@ -134,9 +141,7 @@ class CacheModel:
         return [Change("taken", hit)]
 
     def _evict(self, rule: Literal["count", "bytes"], by: int | None) -> Change:
-        if self.rule == "one queue":
-            return Change("evicted", self.stored.pop(0), by, rule)
-        victim = next_victim((kept.entry, kept.type) for kept in self.stored)
+        victim = self.victim()
         place = next(place for place, kept in enumerate(self.stored) if kept.entry == victim)
         return Change("evicted", self.stored.pop(place), by, rule)
 

@@ -7,6 +7,7 @@ what was reused (C) and the prompt's length (P) decide together, with the fate o
 from dataclasses import dataclass
 
 from mlxcache_tui.core.events import LookedUp
+from mlxcache_tui.core.infer import reason_of_loss
 from mlxcache_tui.core.state import EntryRecord, Reason, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import ReasonKind
@@ -356,7 +357,8 @@ def diagnose_unobserved(state: SessionState, request: RequestState) -> Reason | 
     if ended is None or (request.stamps.admitted is not None and ended > request.stamps.admitted):
         return Reason("in_flight", f"#{number} was still in flight", from_request=number, inferred=True)
     text = f"begins like #{number}, yet {cached} tokens were reused: start the server through mlxcache-tui to see why"
-    return Reason("unknown", "unknown without the observer", (text,), from_request=number)
+    unknown = Reason("unknown", "unknown without the observer", (text,), from_request=number)
+    return reason_of_loss(state, twin, request) or unknown
 
 
 def first_difference(state: SessionState, request: RequestState, earlier: RequestState) -> Difference | None:

@@ -4,9 +4,9 @@ from typing import Literal
 
 from mlxcache_tui.core import metrics
 from mlxcache_tui.core.by_policy import policy_rows
-from mlxcache_tui.core.cachemodel import next_victim
+from mlxcache_tui.core.cachemodel import ORDER, CacheModel, next_victim
 from mlxcache_tui.core.reduce_cache import policy_of
-from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.state import EntryRecord, InferredEntry, RequestState, SessionState
 from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import (
     CacheView,
@@ -19,6 +19,8 @@ from mlxcache_tui.core.views import (
     StatusView,
 )
 from mlxcache_tui.core.warnings import warnings
+
+_GONE = ("none", "exited", "unreachable")
 
 
 def request_phase(request: RequestState) -> RequestPhase:
@@ -49,6 +51,9 @@ def _why(state: SessionState, request: RequestState) -> str:
         if record:
             maker = state.number_of(record.key)
             parts.append(f"✂ evicted {policy_of(state, record.key)}" + (f" (#{maker})" if maker is not None else ""))
+    for entry in request.evicted_inferred:
+        if lost := state.cache.inferred.entries.get(entry):
+            parts.append(f"✂ ≈ evicted {policy_of(state, lost.key)} (#{state.number_of(lost.key)})")
     return " · ".join(parts)
 
 
@@ -95,6 +100,7 @@ def status_view(state: SessionState) -> StatusView:
     """The top line."""
     server = state.server
     counted = [request for request in state.requests.values() if request.counts]
+    seen = [eviction for eviction in state.cache.evictions if not eviction.inferred]
     reported = [r for r in counted if r.outcome is not None and metrics.cached_ratio(r) is not None]
     return StatusView(
         model=short_model(server.model),
@@ -108,7 +114,7 @@ def status_view(state: SessionState) -> StatusView:
         load_s=server.loaded.seconds if server.loaded else None,
         reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
         reuse_session=metrics.session_ratio(reported),
-        evictions=len(state.cache.evictions) if server.observed or state.cache.evictions else None,
+        evictions=len(seen) if server.observed or seen else None,
         watch_only=server.watch_only,
         ours=server.mode == "launched",
     )
@@ -126,6 +132,8 @@ def cache_view(state: SessionState) -> CacheView:
     stored = sorted(cache.stored.values(), key=lambda r: ("assistant", "user", "system").index(r.type))
     victim = next_victim((r.entry, r.type) for r in cache.stored.values())
     observed = cache.known == "observer"
+    if not observed and cache.inferred.model is not None and state.server.phase not in _GONE:
+        return _inferred_view(state, cache.inferred.model)
     return CacheView(
         known=cache.known,
         note=_cache_note(state),
@@ -142,9 +150,55 @@ def cache_view(state: SessionState) -> CacheView:
     )
 
 
+def _inferred_view(state: SessionState, model: CacheModel) -> CacheView:
+    """What the rule says of our own requests; see `infer`."""
+    inferred = state.cache.inferred
+    victim = model.victim()
+    order = sorted(model.stored, key=lambda kept: ORDER.index(kept.type))
+    entries = [inferred.entries[kept.entry] for kept in order]
+    return CacheView(
+        known="inferred",
+        note=_inferred_note(state, model),
+        entries=tuple(_inferred_row(state, e, victim=victim) for e in (*entries, *reversed(inferred.evicted))),
+        count=len(model.stored),
+        max_count=model.max_count,
+        bytes=None,
+        max_bytes=state.cache.max_bytes,
+        counted_text=_counted_text(state),
+    )
+
+
+def _inferred_note(state: SessionState, model: CacheModel) -> str:
+    if (differs := state.cache.inferred.disagreement) is not None:
+        ours, theirs = differs
+        return (
+            f"≈ {ours} inferred, but the log counted {theirs}: others use the server too, or its limits are not these"
+        )
+    assumed = "" if state.cache.max_count is not None else f", limit {model.max_count} assumed"
+    return f"≈ inferred from what was sent here by the rule of mlx-lm {state.server.mlx_lm}{assumed}"
+
+
+def _inferred_row(state: SessionState, entry: InferredEntry, *, victim: int | None) -> EntryRow:
+    by = state.number_of(entry.gone_by)
+    limit = state.cache.inferred.model.max_count if state.cache.inferred.model else None
+    return EntryRow(
+        entry=entry.entry,
+        type=entry.type,
+        policy=policy_of(state, entry.key),
+        tokens=entry.tokens,
+        bytes=None,
+        inserted_ns=entry.inserted_ns,
+        made_by=state.number_of(entry.key),
+        used_by=(),
+        next_victim=entry.entry == victim and entry.gone is None,
+        gone=entry.gone,
+        gone_text=f"≈ by #{by} · count {limit}" if entry.gone else "",
+    )
+
+
 def _cache_note(state: SessionState) -> str:
     cache, server = state.cache, state.server
-    if server.phase in ("none", "exited", "unreachable"):
+    if server.phase in _GONE:
         return "no server"
     if cache.known == "observer":
         return ""

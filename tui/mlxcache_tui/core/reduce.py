@@ -7,7 +7,7 @@ from mlxcache_tui.core import events as ev
 from mlxcache_tui.core import reduce_cache, reduce_requests
 from mlxcache_tui.core.last_words import cause_of, explain
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
-from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.state import InferredCache, SessionState
 from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import MemoryMark, NoticeView
 
@@ -208,7 +208,7 @@ def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> Non
     server.flags = {**event.flags, **server.flags}
     server.log_path = event.log_path or server.log_path
     server.model = server.model or event.flags.get("model")
-    state.cache.known = "observer"
+    state.cache.known, state.cache.inferred = "observer", InferredCache(off=True)
     reduce_cache.take_limits(state, event.flags)
 
 
@@ -238,6 +238,7 @@ def _empty(state: SessionState) -> None:
     state.cache.swallowed.clear()
     state.cache.records.clear()
     state.cache.counted = state.cache.max_count = state.cache.max_bytes = None
+    state.cache.inferred = InferredCache()
     state.cache.known = "unknown"
     state.memory.mlx = None
 

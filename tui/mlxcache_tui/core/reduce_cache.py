@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core import infer
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
 from mlxcache_tui.core.state import EntryRecord, EvictionRecord, RequestState, SessionState
@@ -43,6 +44,7 @@ def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
             _snapshot(state, event)
         case ev.CacheCounted():
             state.cache.counted = event
+            infer.counted(state, event)
             if state.cache.known == "unknown":
                 state.cache.known = "counted"
     return frozenset({"cache"})

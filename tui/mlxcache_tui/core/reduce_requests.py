@@ -3,6 +3,7 @@
 from typing import Literal
 
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core import infer
 from mlxcache_tui.core.diagnose import diagnose_unobserved
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
 
@@ -37,12 +38,15 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
     match event:
         case ev.RequestSent(connect_ns=connect_ns):
             stamps.sent, stamps.connect_ns = event.at_ns, connect_ns
+            infer.sent(state, request)
         case ev.RequestAdmitted(status=status):
             stamps.admitted = event.at_ns
             request.status = status
         case ev.PrefillProgressed(done=done, total=total):
             request.prefill_done, request.prefill_total, request.prefill_ns = done, total, event.at_ns
         case ev.FirstTokenArrived(kind=kind):
+            if stamps.first_token is None:
+                infer.prompt_read(state, request, reasons=kind == "reasoning")
             _first(stamps, event.at_ns, answer=kind != "reasoning")
         case ev.TextArrived():
             _text(request, event)
@@ -138,6 +142,7 @@ def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev
     if request.reason is None and request.lookup is None:
         _derive_cached(request)
         request.reason = diagnose_unobserved(state, request)
+    infer.ended(state, request)
 
 
 def _derive_cached(request: RequestState) -> None:

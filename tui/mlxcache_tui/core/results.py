@@ -62,8 +62,8 @@ class EvictionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     policy: str
-    tokens: int
-    bytes: int
+    tokens: int | None
+    bytes: int | None
     made_by: int | None
     caused_by: int | None
     rule: str

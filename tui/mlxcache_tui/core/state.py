@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mlxcache_tui.core.cachemodel import CacheModel
 from mlxcache_tui.core.events import (
     CacheCounted,
     EntryType,
@@ -93,6 +94,7 @@ class RequestState:
     lookup_ns: int | None = None
     entries: list[int] = field(default_factory=list)
     evicted: list[int] = field(default_factory=list)
+    evicted_inferred: list[int] = field(default_factory=list)
     reason: Reason | None = None
 
     @property
@@ -129,18 +131,47 @@ class EntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRecord:
-    """One eviction, for the tables and reports; requests by number."""
+    """One eviction, for the tables and reports; requests by number. Of an inferred one the size is not known."""
 
     type: EntryType
     policy: str
-    tokens: int
-    bytes: int
+    tokens: int | None
+    bytes: int | None
     made_by: int | None
     caused_by: int | None
     rule: Literal["count", "bytes"]
     limit: int
     at_ns: int
     inferred: bool = False
+
+
+@dataclass(slots=True)
+class InferredEntry:
+    """An entry that the rule says is stored, or was; numbers of the model, not of the server."""
+
+    entry: int
+    type: EntryType
+    tokens: int | None
+    key: str
+    inserted_ns: int
+    gone: Literal["evicted", "swallowed"] | None = None
+    gone_ns: int | None = None
+    gone_by: str | None = None
+
+
+@dataclass(slots=True)
+class InferredCache:
+    """The prompt cache as `infer` makes it out, without an observer; no model until the version is known."""
+
+    model: CacheModel | None = None
+    entries: dict[int, InferredEntry] = field(default_factory=dict)
+    evicted: deque[InferredEntry] = field(default_factory=lambda: deque(maxlen=EVICTED_ENTRIES))
+    counts: list[int] = field(default_factory=list)
+    """How many it held when each request was sent, since the server last printed its counters."""
+    disagreement: tuple[int, int] | None = None
+    """How many it holds and how many the server counted, where these do not go together."""
+    off: bool = False
+    """This process is or was observed: what it holds was known, and is not to be guessed from a part of its life."""
 
 
 @dataclass(slots=True)
@@ -156,6 +187,7 @@ class CacheState:
     max_count: int | None = None
     max_bytes: int | None = None
     counted: CacheCounted | None = None
+    inferred: InferredCache = field(default_factory=InferredCache)
     warm_before: dict[str, str] = field(default_factory=dict)
     """What was stored when the last server ended: text id of the system message to a request that carries it."""
 

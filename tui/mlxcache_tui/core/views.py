@@ -94,8 +94,8 @@ class EntryRow(View, frozen=True, kw_only=True):
     entry: int
     type: EntryType
     policy: str
-    tokens: int
-    bytes: int
+    tokens: int | None
+    bytes: int | None
     inserted_ns: int
     made_by: int | None
     """Number of the request that made it."""
@@ -135,7 +135,7 @@ class PolicyRow(View, frozen=True, kw_only=True):
 class CacheView(View, frozen=True, kw_only=True):
     """The prompt cache as the server holds it. `known`: how far this can be trusted."""
 
-    known: Literal["observer", "counted", "unknown"]
+    known: Literal["observer", "inferred", "counted", "unknown"]
     note: str
     """One line where there is something to say: what is not known and why, or that a limit is not enforced."""
     entries: tuple[EntryRow, ...]

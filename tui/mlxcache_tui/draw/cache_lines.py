@@ -68,7 +68,7 @@ def _limits(view: CacheView, width: int) -> Line:
     """`2 of 3 ██████▋───  328 MB of 1 GB ████───`: the bars share what the words leave."""
     approx = "" if view.known == "observer" else "≈"
     count = approx + human_count(view.count)
-    size = approx + human_bytes(view.bytes)
+    size = (approx if view.bytes is not None else "") + human_bytes(view.bytes)
     first = f"{count} of {human_count(view.max_count)} " if view.max_count is not None else f"{count} stored"
     second = f"  {size} of {human_bytes(view.max_bytes)} " if view.max_bytes is not None else f"  {size}, no byte limit"
     bars = (view.max_count is not None) + (view.max_bytes is not None)
@@ -116,7 +116,7 @@ def _cell(entry: EntryRow, column: Column, now_ns: int) -> Line:
         case "policy":
             return (Span(entry.policy),)
         case "tokens":
-            return (Span(str(entry.tokens)),)
+            return (Span(UNKNOWN if entry.tokens is None else str(entry.tokens)),)
         case "bytes":
             return (Span(human_bytes(entry.bytes)),)
         case "age":
