@@ -105,7 +105,7 @@ def test_a_limit_that_is_not_applied_is_said() -> None:
     story = Story()
     story.server(prompt_cache_bytes=500)
     story.sent("a", entry=1)
-    assert "stored over the byte limit" in cache_view(story.state).warnings[0].text
+    assert any("stored over the byte limit" in warning.text for warning in cache_view(story.state).warnings)
 
 
 def test_memory_is_taken_apart_only_where_all_is_known() -> None:
