@@ -206,9 +206,9 @@ def test_text_is_gathered_by_kind_and_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert told == [("reasoning", "think"), ("reasoning", "ing"), ("answer", "answerwerwerwerwe")]
 
 
-def test_the_text_of_our_own_request_is_left_to_its_sender() -> None:
+def test_the_text_of_a_viewers_request_is_told_to_the_other_viewers() -> None:
     hub = Hub()
     exchange, handler = begun(hub, {"stream": True}, ours=True)
     exchange.compose(handler)
     exchange.replied("a", "", [], "stop")
-    assert [kind for kind, _ in drained(hub)] == ["_composed", "FirstTokenArrived", "FinishArrived"]
+    assert [kind for kind, _ in drained(hub)] == ["_composed", "FirstTokenArrived", "TextArrived", "FinishArrived"]

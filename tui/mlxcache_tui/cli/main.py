@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from mlxcache_tui.cli import screen
 
@@ -14,7 +14,7 @@ EPILOG = "Words behind -- are flags of mlx_lm.server, for instance: mlxcache-tui
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """The command line with these commands, without the words behind `--`."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mlxcache-tui",
         description="See what mlx_lm.server does with its prompt cache. Without arguments: watch the server at "
         "127.0.0.1:8080 if one answers there, else choose what to start.",
@@ -33,6 +33,14 @@ def _commands_of(words: Sequence[str]) -> Sequence[str]:
     """The commands that the words may mean. None for the screen alone: their imports would take longer than its own."""
     named = bool(words) and not words[0].startswith("-")
     return COMMANDS if named or not {"-h", "--help", *COMMANDS}.isdisjoint(words) else ()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says where flags of the server belong: in front of `--` they are the likeliest mistake."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = "; flags of mlx_lm.server stand behind --" if message.startswith("unrecognized") else ""
+        super().error(message + hint)
 
 
 class _Version(argparse.Action):

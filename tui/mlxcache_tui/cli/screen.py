@@ -1,6 +1,7 @@
 """`mlxcache-tui` itself: the screen, on a server that is started, attached to, or chosen in the start form."""
 
 import argparse
+import contextlib
 import shlex
 import socket
 import sys
@@ -43,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
         return BAD_INPUT
     from mlxcache_tui.ui.app import MonitorApp
 
-    return MonitorApp(settings, _reports).run() or 0
+    app = MonitorApp(settings, _reports)
+    status = app.run() or 0
+    with contextlib.suppress(OSError):  # a terminal that hung up hears nothing
+        for line in app.farewell:
+            print(line, flush=True)
+    return status
 
 
 def _reports(runs: Sequence[RunResult], several: bool) -> tuple[tuple[str, str], ...]:

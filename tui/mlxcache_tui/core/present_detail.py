@@ -31,6 +31,8 @@ def detail_view(state: SessionState, key: str, curl: str) -> DetailView | None:
 def _hint(request: RequestState) -> str:
     if finish_hint(request):
         return "ran out while thinking: all output tokens went into reasoning; raise max tokens or turn thinking off"
+    if not request.ours and not (request.answer or request.tools or request.reasoning) and request.outcome is not None:
+        return "sent by another client before this program watched: its text is not known"
     if request.outcome == "done" and not (request.answer or request.tools or request.reasoning):
         return "the answer is empty"
     return ""

@@ -72,6 +72,14 @@ class Engine(Face):
         if self._recorder:
             self._recorder.close()
 
+    def farewell(self) -> tuple[str, ...]:
+        """Where the session was recorded, and how to find and stop a server that was kept."""
+        lines = [f"recorded in {self._recorder.path}"] if self._recorder else []
+        server = self.state.server
+        if server.mode == "launched" and server.pid is not None and server.phase != "exited":
+            lines.append(f"the server goes on at {server.url}: watch it with --url, stop it with kill {server.pid}")
+        return tuple(lines)
+
     def submit(self, command: Command) -> None:
         """Ask for something; what comes of it arrives as events."""
         self._worker.submit(command)

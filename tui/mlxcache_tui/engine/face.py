@@ -38,6 +38,10 @@ class Face(ABC):
     def new_key(self) -> str:
         """A key for a request, unique among all viewers of a server."""
 
+    def farewell(self) -> tuple[str, ...]:
+        """What the person should know once the session is over, a line each."""
+        return ()
+
     def listen(self, listener: Listener) -> None:
         """Call this after each fold with the parts that changed."""
         self.listeners.append(listener)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.body import composed_event
-from mlxcache_tui.core.events import AnyEvent, Noticed, Outcome, RequestEnded, SourceFailed
+from mlxcache_tui.core.events import AnyEvent, Noticed, Outcome, RequestEnded, SourceFailed, TextArrived
 from mlxcache_tui.engine.lifecycle import Lifecycle
 from mlxcache_tui.sources.http import Sender
 
@@ -24,6 +24,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="mlxcache-sources", daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: dict[str, asyncio.Task[None]] = {}
+        self._mine: set[str] = set()
         self._open: set[str] = set()
         """Keys of our requests whose end was not told yet."""
         self._kept: set[str] = set()
@@ -58,6 +59,8 @@ class Worker:
         """Every event of the sources passes here, so that the lifecycle hears what concerns it."""
         if isinstance(event, RequestEnded) and event.origin == "client":
             self._open.discard(event.key)
+        if isinstance(event, TextArrived) and event.origin == "observer" and event.key in self._mine:
+            return  # our own sender reads this text itself; the observer tells it for other viewers
         self._out(event)
         self._lifecycle.heed(event)
 
@@ -103,6 +106,7 @@ class Worker:
                 self._kept.add(text_kept.text_id)
                 self._emit(text_kept)
         self._emit(composed)
+        self._mine.add(key)
         self._open.add(key)
         if self._sender is None:
             error = "no server yet: start one or attach to one"

@@ -793,7 +793,7 @@ class Exchange:
         for kind, piece in (("reasoning", reasoning), ("answer", text), ("tool", called)):
             if piece and self._streams:
                 self._first(kind)
-            if piece and not self._ours:
+            if piece:
                 self._pieces.append((kind, piece, now - self._piece_ns if self._piece_ns else 0))
                 self._piece_ns = now
         if finish is not None or now - self._flush_ns >= TEXT_EVERY_NS:

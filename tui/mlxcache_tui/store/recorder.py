@@ -53,9 +53,11 @@ class Recorder:
     def close(self) -> None:
         """Write what is left. Later events are let go."""
         with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        with self._lock:
             failure = None if self._over else self._flush()
             self._end()
         self._tell(failure)

@@ -61,6 +61,8 @@ class MonitorApp(App[int]):
         self._changed: set[Part] = set()
         self._stack = AsyncExitStack()
         self.notices_seen = 0
+        self.farewell: tuple[str, ...] = ()
+        """Lines for the terminal once the screen is gone."""
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor itself, so that the first paint already has all panes."""
@@ -77,6 +79,7 @@ class MonitorApp(App[int]):
         """A server of ours stops with us; what was measured is on disk."""
         await self.scenarios.close()
         await self._stack.aclose()
+        self.farewell = self.engine.farewell() if self.engine else ()
 
     async def _open(self) -> None:
         setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")

@@ -46,10 +46,9 @@ class Requests:
         """The selected request of ours once more; without one, the last that was sent."""
         key = self._app.monitor.query_one(RequestTable).cursor_key
         draft = self._drafts.get(key) if key else None
-        if draft is None and self._drafts:
-            draft = next(reversed(self._drafts.values()))
         if draft is None:
-            self._app.notify("nothing was sent yet", severity="warning", markup=False)
+            text = "the selected request was not written here: select one of ours" if key else "nothing was sent yet"
+            self._app.notify(text, severity="warning", markup=False)
             return
         self._send(draft)
 
