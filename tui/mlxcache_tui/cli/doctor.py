@@ -41,7 +41,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"schema": 1, **found}, indent=2))
     else:
         if args.json:
-            Path(args.json).write_text(json.dumps({"schema": 1, **found}, indent=2) + "\n")
+            try:
+                Path(args.json).write_text(json.dumps({"schema": 1, **found}, indent=2) + "\n")
+            except OSError as error:
+                print(f"mlxcache-tui: cannot write {args.json}: {error.strerror or error}", file=sys.stderr)
+                return 2
         for name, value in found.items():
             print(f"{name.replace('_', ' '):<14} {clean(_shown(value))}")
     return 3 if found["server"].startswith("✗") else 0
@@ -111,7 +115,13 @@ def _port(holder: ports.Holder | None, *, reachable: bool, software: str | None)
 
 def _folders() -> dict[str, str]:
     found = {}
-    for name, folder in (("state", paths.state_dir), ("cache", paths.cache_dir), ("runtime", paths.runtime_dir)):
+    ours = {
+        "state": paths.state_dir,
+        "config": paths.config_dir,
+        "cache": paths.cache_dir,
+        "runtime": paths.runtime_dir,
+    }
+    for name, folder in ours.items():
         try:
             found[name] = str(folder())
         except paths.PathsError as error:
