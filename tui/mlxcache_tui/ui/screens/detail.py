@@ -153,7 +153,9 @@ class DetailScreen(ModalScreen[None]):
         lens_open = self._section == "prompt" and self._lens is not None
         body, lens = self.query_one("#body", TextFlow), self.query_one(PrefixLens)
         body.display, lens.display = not lens_open, lens_open
-        (lens if lens_open else body).focus()
+        shown = lens if lens_open else body
+        if not shown.has_focus:
+            shown.focus()
         if not lens_open:
             body.show(self._drawers[self._section](view))
 
