@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mlxcache_tui.core.flags import (
     Flag,
     ServerHelp,
+    cache_limits,
     check_flags,
     form_flags,
     missing_flags,
@@ -181,3 +182,19 @@ def test_typed_flags_are_split_like_a_command_line() -> None:
     assert split_flags("") == ({}, "")
     assert split_flags("8 --temp")[1] == "expected a flag such as --temp 0.2, got '8'"
     assert split_flags("--temp 'x")[1].startswith("flags cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        (
+            ["x", "--prompt-cache-size", "2", "--prompt-cache-bytes=3MB"],
+            {"prompt_cache_size": 2, "prompt_cache_bytes": 3_000_000},
+        ),
+        (["x", "--prompt-cache-size=4"], {"prompt_cache_size": 4}),
+        (["x", "--prompt-cache-size", "many", "--prompt-cache-bytes"], {}),
+        (["x", "prompt-cache-size", "2"], {}),
+    ],
+)
+def test_the_limits_on_a_command_line(words: list[str], limits: dict[str, int]) -> None:
+    assert cache_limits(words) == limits

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
@@ -16,7 +17,7 @@ from mlxcache_tui.core.present import cache_view, request_row, status_view
 from mlxcache_tui.models.fetch import Kind
 from mlxcache_tui.store.paths import runtime_dir
 from support.engines import TINY, ask, no_server_left, notices, phase, running, send, until
-from support.live_server import free_port
+from support.live_server import SERVER_PYTHON, free_port
 from support.stub_server import DONE, Received, Script, data, head, serve
 
 pytestmark = [pytest.mark.mlx, pytest.mark.timeout(120)]
@@ -29,7 +30,7 @@ class Stock:
 
     def __init__(self, model: Path, folder: Path) -> None:
         self.port, self.log = free_port(), folder / "server.log"
-        self._command = [sys.executable, "-m", "mlx_lm", "server", "--model", str(model), "--port", str(self.port)]
+        self._command = [SERVER_PYTHON, "-m", "mlx_lm", "server", "--model", str(model), "--port", str(self.port)]
         self._env = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1"}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -37,12 +38,12 @@ class Stock:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> int:
+    def start(self, *flags: str) -> int:
         """Start it (again); returns its pid."""
         self.stop()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env
+                [*self._command, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env
             )
         return self.process.pid
 
@@ -90,7 +91,7 @@ async def test_a_stock_server_gives_rows_and_times_and_claims_no_more(stock: Sto
         assert (status.observed, status.ours, status.evictions, status.load_s) == ("client", False, None, None)
         assert status.mlx_lm is not None
         assert state.server.text == ""
-        assert cache_view(state).known == "unknown"
+        assert cache_view(state).known == "inferred"
         assert (state.cache.max_count, state.cache.max_bytes) == (None, None)
         await until(engine, lambda now: bool(now.memory.samples))
         assert state.server.model is not None
@@ -109,11 +110,46 @@ async def test_with_its_log_the_lines_and_the_counters_are_there(stock: Stock) -
         await ask(engine, "May I, please?", POLICY)
         await until(engine, lambda state: state.cache.counted is not None and state.cache.counted.count > 0)
         assert status_view(engine.state).observed == "log"
-        assert cache_view(engine.state).known == "counted"
-        assert cache_view(engine.state).entries == ()
+        view = cache_view(engine.state)
+        assert (view.known, len(view.entries), view.bytes) == ("inferred", 2, None)
+        assert view.counted_text.startswith("log, before the last request: 1 sequences")
+        assert engine.state.cache.inferred.disagreement is None
         texts = [row.text for row in engine.state.log.rows]
         assert any("Starting httpd" in text for text in texts)
         assert any('"POST /v1/chat/completions' in text for text in texts)
+
+
+async def test_without_the_observer_an_eviction_is_inferred_by_the_rule(stock: Stock) -> None:
+    stock.start("--prompt-cache-size", "2")
+    async with running(AttachServer(url=stock.url, log_path=str(stock.log))) as engine:
+        await phase(engine, "ready")
+        await until(engine, lambda state: state.cache.max_count == 2 and bool(state.memory.samples))
+        for name in ("A", "B", "C", "A"):
+            last = await ask(engine, "May I?", f"{name}: {POLICY}")
+        assert last.reason is not None
+        assert (last.reason.kind, last.reason.evicted_by, last.reason.inferred) == ("evicted", 3, True)
+        evictions = [(gone.made_by, gone.caused_by, gone.inferred) for gone in engine.state.cache.evictions]
+        assert evictions == [(1, 3, True), (2, 4, True)]
+        near = await ask(engine, "May I, please?", f"A: {POLICY}")
+        assert near.reason is not None
+        assert near.reason.kind == "hit"
+        await until(engine, lambda state: state.cache.counted is not None and state.cache.counted.count == 2)
+        assert engine.state.cache.inferred.disagreement is None
+
+
+async def test_where_the_log_counts_otherwise_the_pane_says_so(stock: Stock) -> None:
+    stock.start()
+    other = httpx.AsyncClient(timeout=60)
+    async with running(AttachServer(url=stock.url, log_path=str(stock.log))) as engine, other:
+        await phase(engine, "ready")
+        await ask(engine, "May I?", POLICY)
+        for user in ("Who are you?", "And you?"):
+            body = {"messages": [{"role": "user", "content": user}], "max_tokens": 1}
+            await other.post(f"{stock.url}/v1/chat/completions", json=body)
+        await ask(engine, "May I, please?", POLICY)
+        await until(engine, lambda state: state.cache.inferred.disagreement is not None)
+        assert engine.state.cache.inferred.disagreement == (2, 3)
+        assert cache_view(engine.state).note.startswith("≈ 2 inferred, but the log counted 3")
 
 
 async def test_a_server_that_comes_later_goes_and_comes_back(stock: Stock) -> None:

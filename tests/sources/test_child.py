@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlxcache_tui.sources.child import Child, exit_of, is_held, model_of, server_python
+from mlxcache_tui.sources.child import Child, command_of, exit_of, is_held, model_of, server_python
 
 ENDS_WITH_STDIN = "import sys; print('begun', flush=True); sys.stdin.read(); print('let go', flush=True)"
 SLEEPS = "import time; print('begun', flush=True); time.sleep(60)"
@@ -128,10 +128,10 @@ def test_one_that_is_let_go_runs_on_without_a_warning(log: Path) -> None:
 
 
 def test_the_model_on_a_command_line(started: Callable[..., Child]) -> None:
-    assert model_of(started(SLEEPS, "--model", "acme/x", "--port", "1").pid) == "acme/x"
-    assert model_of(started(SLEEPS, "--model=acme/y").pid) == "acme/y"
-    assert model_of(started(SLEEPS, "--model").pid) is None
-    assert model_of(2**22 + 1) is None
+    assert model_of(command_of(started(SLEEPS, "--model", "acme/x", "--port", "1").pid)) == "acme/x"
+    assert model_of(command_of(started(SLEEPS, "--model=acme/y").pid)) == "acme/y"
+    assert model_of(command_of(started(SLEEPS, "--model").pid)) is None
+    assert model_of(command_of(2**22 + 1)) is None
 
 
 def test_an_exit_status_is_a_code_or_a_signal() -> None:

@@ -13,8 +13,8 @@ nothing, only storing the identical sequence again does.
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from itertools import count, pairwise
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from mlxcache_tui.core.events import EntryType
@@ -70,16 +70,16 @@ class Change:
     rule: Literal["count", "bytes"] | None = None
 
 
+@dataclass(slots=True)
 class CacheModel:
-    """A prompt cache that holds names instead of keys and values."""
+    """A prompt cache that holds names instead of keys and values. `stored` is in order of insertion, types mixed."""
 
-    def __init__(self, rule: Rule, max_count: int, max_bytes: int | None = None) -> None:
-        self.rule = rule
-        self.max_count = max_count
-        self.max_bytes = max_bytes
-        self.stored: list[Kept] = []
-        """In order of insertion, the types mixed."""
-        self._numbers = count(1)
+    rule: Rule
+    max_count: int
+    max_bytes: int | None = None
+    stored: list[Kept] = field(default_factory=list)
+    inserted: int = 0
+    """How many entries there ever were: the number of the latest."""
 
     @property
     def size(self) -> int:
@@ -94,7 +94,8 @@ class CacheModel:
 
     def insert(self, kind: EntryType, sequence: Sequence, size: int = 0, *, trimmable: bool = True) -> list[Change]:
         """Store a sequence; returns all that changed, in order."""
-        kept = Kept(next(self._numbers), kind, sequence, size)
+        self.inserted += 1
+        kept = Kept(self.inserted, kind, sequence, size)
         changes = [Change("inserted", kept)]
         for other in list(self.stored):
             if other.sequence == sequence:

@@ -7,6 +7,7 @@ and translated before a launch.
 import difflib
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -152,6 +153,22 @@ def _missing(known: KnownFlag, server: ServerHelp) -> str:
     since = f"mlx-lm has it since {known.since}" if known.since else "no released server has it"
     version = f"mlx-lm {server.mlx_lm}" if server.mlx_lm else "this version"
     return f"{option_of(known.name)} is not in {version}: {since}"
+
+
+def cache_limits(words: Sequence[str]) -> dict[str, int]:
+    """The prompt cache's limits in the words of a server's command line; what is not understood is left out."""
+    found = {}
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        option, equals, value = word.partition("=")
+        name, value = name_of(option), value if equals else following
+        try:
+            if name == "prompt_cache_size" and option.startswith("--"):
+                found[name] = int(value)
+            elif name == "prompt_cache_bytes" and option.startswith("--"):
+                found[name] = parse_size(value)
+        except ValueError:
+            continue
+    return found
 
 
 def split_flags(line: str) -> tuple[dict[str, Any], str]:

@@ -195,6 +195,9 @@ def _identify(state: SessionState, event: ev.ServerIdentified) -> None:
     server.platform = event.platform or server.platform
     server.model = event.model or server.model
     server.software = event.software or server.software
+    if event.flags is not None and not server.observed:
+        server.flags = event.flags
+        reduce_cache.take_limits(state, event.flags)
 
 
 def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> None:
@@ -239,6 +242,9 @@ def _empty(state: SessionState) -> None:
     state.cache.records.clear()
     state.cache.counted = state.cache.max_count = state.cache.max_bytes = None
     state.cache.inferred = InferredCache()
+    if server.mode == "attached":
+        # Its command line is read just before it is first sampled.
+        reduce_cache.take_limits(state, server.flags)
     state.cache.known = "unknown"
     state.memory.mlx = None
 

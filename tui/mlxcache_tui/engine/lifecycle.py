@@ -12,11 +12,12 @@ import msgspec
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.address import Address, parse_address
 from mlxcache_tui.core.commands import AttachServer, Draft, ServerSpec
+from mlxcache_tui.core.flags import cache_limits
 from mlxcache_tui.core.last_words import cause_of
 from mlxcache_tui.engine.launch import Launched, LaunchError, launch, resolve_model
 from mlxcache_tui.engine.vitals import ASK_S, Vitals
 from mlxcache_tui.sources import memory, ports
-from mlxcache_tui.sources.child import Child, exit_of, is_held, model_of
+from mlxcache_tui.sources.child import Child, command_of, exit_of, is_held, model_of
 from mlxcache_tui.sources.health import probe
 from mlxcache_tui.sources.logtail import tail
 from mlxcache_tui.sources.observer_link import Heard, follow
@@ -307,8 +308,12 @@ class Lifecycle:
             pid = (holder.pid if holder else None) or (self._vitals.pid if self._vitals.observed else None)
             if pid is not None:
                 self._vitals.process_is(pid)
-                if model := model_of(pid):
-                    self._emit(ev.ServerIdentified(at_ns=self._clock(), origin="process", model=model))
+                if words := command_of(pid):
+                    limits = cache_limits(words)
+                    told = ev.ServerIdentified(
+                        at_ns=self._clock(), origin="process", model=model_of(words), flags=limits
+                    )
+                    self._emit(told)
                 await memory.sample(pid, self._emit, self._clock)
                 self._look_now.set()
             await asyncio.sleep(LOOK_S / 2)

@@ -95,13 +95,17 @@ def is_held(pid: int) -> bool:
         return False
 
 
-def model_of(pid: int) -> str | None:
-    """The model that a server's command line names; None if it names none or may not be read."""
+def command_of(pid: int) -> list[str]:
+    """The command line of a process, word by word; empty if it may not be read."""
     try:
-        words = psutil.Process(pid).cmdline()
+        return psutil.Process(pid).cmdline()
     except psutil.Error:
-        return None
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+        return []
+
+
+def model_of(words: list[str]) -> str | None:
+    """The model that a server's command line names; None if it names none."""
+    for word, following in zip(words, (*words[1:], ""), strict=False):
         if word.startswith("--model="):
             return clean(word.removeprefix("--model="))
         if word == "--model" and following:

@@ -43,13 +43,17 @@ class ModelFetchProgressed(Event, frozen=True, kw_only=True):
 
 
 class ServerIdentified(Event, frozen=True, kw_only=True):
-    """Versions and model, from the observer's first message or from `system_fingerprint` of a reply."""
+    """Versions and model, from the observer's first message or from `system_fingerprint` of a reply.
+
+    `flags`: the cache's limits as the process's command line gives them (None: it was not read).
+    """
 
     mlx_lm: str | None = None
     mlx: str | None = None
     platform: str | None = None
     model: str | None = None
     software: str | None = None
+    flags: dict[str, Any] | None = None
 
 
 class ObserverConnected(Event, frozen=True, kw_only=True):
