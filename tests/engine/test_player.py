@@ -12,6 +12,7 @@ from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.commands import StopServer
 from mlxcache_tui.core.reduce import Part, fold
 from mlxcache_tui.engine.player import Player
+from support.same import same
 from support.sessions import told, write
 
 STORY = told()
@@ -46,7 +47,7 @@ def opened(path: Path, speed: float | None = None, clock: Clock | None = None) -
 
 def test_it_opens_at_the_end_with_all_that_happened(path: Path) -> None:
     player = opened(path)
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
     view = player.view
     assert (view.position, view.count, view.state) == (COUNT, COUNT, "paused")
     assert (view.request, view.requests) == (4, 4)
@@ -63,7 +64,7 @@ def test_it_opens_at_the_last_look_before_the_server_was_stopped(tmp_path: Path)
     player = opened(path)
     assert (player.view.position, player.view.count) == (COUNT, COUNT + 2)
     assert player.view.state == "paused"
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
     player.to_end()
     player.work()
     assert player.state.server.phase == "exited"
@@ -85,14 +86,14 @@ def test_each_event_forwards_and_back_gives_the_state_that_was(path: Path) -> No
         player.step(1)
         player.work()
         assert player.view.position == position
-        assert player.state == fold(STORY.events[:position])
+        assert same(player.state, fold(STORY.events[:position]))
     player.step(1)
     player.work()
     assert player.view.position == COUNT
     for position in (COUNT - 1, COUNT - 2):
         player.step(-1)
         player.work()
-        assert player.state == fold(STORY.events[:position])
+        assert same(player.state, fold(STORY.events[:position]))
     assert player.rewinds == 3
 
 
@@ -113,7 +114,7 @@ def test_jumps(path: Path) -> None:
     assert player.view.request == 3
     player.to_end()
     player.work()
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
 
 
 @pytest.mark.parametrize("speed", [1, 10])
@@ -130,14 +131,14 @@ def test_it_plays_by_the_recordings_own_clock(path: Path, speed: int) -> None:
         assert player.view.state == "playing"
     clock.now = (end - start) // speed + 1
     player.work()
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
     assert player.view.state == "paused"
 
 
 def test_as_fast_as_it_goes(path: Path) -> None:
     player = opened(path, math.inf)
     assert player.speed is None
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
 
 
 def test_pausing_stays_where_it_is_and_playing_goes_on_from_there(path: Path) -> None:
@@ -182,7 +183,7 @@ def test_nothing_is_sent_or_added(path: Path) -> None:
     player.submit(StopServer())
     player.emit(STORY.events[0])
     assert player.new_key()
-    assert player.state == STORY.state
+    assert same(player.state, STORY.state)
 
 
 def test_damage_is_told_with_its_place(path: Path) -> None:
@@ -207,7 +208,7 @@ async def test_a_file_that_grows_is_followed_until_one_goes_elsewhere(tmp_path: 
         with path.open("ab") as file:
             file.write(lines[10][20:] + b"".join(lines[11:20]))
         assert await player.until(lambda _: player.view.position == 20, 10)
-        assert player.state == fold(STORY.events[:20])
+        assert same(player.state, fold(STORY.events[:20]))
         assert any("requests" in parts for parts in told)
         player.step(-1)
         assert await player.until(lambda _: player.view.position == 19, 10)
@@ -217,7 +218,7 @@ async def test_a_file_that_grows_is_followed_until_one_goes_elsewhere(tmp_path: 
         assert player.view.position == 19
         player.to_end()
         assert await player.until(lambda _: player.view.position == COUNT, 10)
-        assert player.state == STORY.state
+        assert same(player.state, STORY.state)
 
 
 async def test_a_file_that_goes_away_has_ended(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ async def test_it_plays_on_its_own_and_tells(path: Path) -> None:
     told: list[frozenset[Part]] = []
     async with Player(path, 1) as player:
         player.listen(told.append)
-        assert await player.until(lambda state: state == STORY.state, 10)
+        assert await player.until(lambda state: same(state, STORY.state), 10)
         assert player.detail("b") is not None
     assert told
     await asyncio.sleep(0)

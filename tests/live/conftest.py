@@ -9,6 +9,7 @@ import pytest
 
 from mlxcache_tui.models.fetch import Kind, ensure_demo_model
 from support.live_server import SERVER_PYTHON, Server, Start, Viewer, observed_server
+from support.lived import lived_as_recorded
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +50,10 @@ def viewer(observed: Server) -> Iterator[Viewer]:
     with Viewer(observed.socket) as connected:
         connected.greeted()
         yield connected
+
+
+@pytest.fixture(autouse=True)
+def lived(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Of each session that these tests record, the file folds to what was live; the numbers of events compared."""
+    with lived_as_recorded(monkeypatch) as compared:
+        yield compared

@@ -1,7 +1,6 @@
 """The screen over a recording, by its keys."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from textual.pilot import Pilot
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.reduce import fold
-from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.keys import ACTIONS, OF_LIVE
 from mlxcache_tui.ui.replay import ReplayApp
 from mlxcache_tui.ui.screens.detail import DetailScreen
@@ -20,6 +18,7 @@ from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 from mlxcache_tui.ui.widgets.request_table import RequestTable
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
 from support.golden import text_lines
+from support.same import same
 from support.sessions import told, write
 from support.until import until
 
@@ -38,11 +37,6 @@ async def at(app: ReplayApp, pilot: Pilot[int], position: int) -> None:
     """Wait until the recording stands there and is drawn."""
     await until(pilot, lambda: app.player is not None and app.player.view.position == position)
     await until(pilot, lambda: app.monitor.query_one(RequestTable).rows == app.presenter.rows(app.player.state))  # type: ignore[union-attr]
-
-
-def same(one: SessionState, other: SessionState) -> bool:
-    """Whether the states are equal, but for what the screen has drawn of them."""
-    return replace(one, dirty=set()) == replace(other, dirty=set())
 
 
 def numbers(app: ReplayApp) -> list[int]:
