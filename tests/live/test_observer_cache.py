@@ -12,7 +12,7 @@ from mlxcache_tui.core.events import (
     ModelLoaded,
     RequestEnded,
 )
-from support.live_server import Server, Start, Viewer, expand, fresh_entries, rules, stored_after
+from support.live_server import Server, Start, Viewer, expand, fresh_entries, rules, since, stored_after
 
 pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
 
@@ -45,7 +45,7 @@ def test_what_the_count_limit_throws_out(start: Start) -> None:
         assert len(fresh) == 2
         server.ask("Count.", key="count", max_tokens=1)  # the server prints its counters at the next look-up
         viewer.wait(RequestEnded, "count")
-        assert re.findall(r"Prompt Cache: (\d+) sequences", server.log_text())[-1] == "2"
+        assert re.findall(r"(?:Prompt Cache|KV Caches): (\d+) seq", server.log_text())[-1] == "2"
 
 
 def test_what_the_byte_limit_throws_out(start: Start) -> None:
@@ -64,6 +64,7 @@ def test_what_the_byte_limit_throws_out(start: Start) -> None:
         assert stored_after(viewer.events) == fresh_entries(server)
 
 
+@since(0, 31, 2)
 def test_a_sliding_window_keeps_its_checkpoints(start: Start) -> None:
     server = start("tiny-sliding")
     with Viewer(server.socket) as viewer:

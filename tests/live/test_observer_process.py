@@ -31,6 +31,7 @@ from support.live_server import (
     fresh_entries,
     launched,
     rules,
+    since,
     stored_after,
 )
 
@@ -107,6 +108,7 @@ def test_a_viewer_that_comes_late_is_told_all(observed: Server, viewer: Viewer) 
 # --- slow viewers ----------------------------------------------------------------------------------------------------
 
 
+@since(0, 31, 2)
 def test_a_viewer_that_never_reads_holds_nobody_up(start: Start) -> None:
     server = start()
     with Viewer(server.socket, reading=False) as asleep, Viewer(server.socket) as awake:
@@ -183,6 +185,7 @@ def test_a_socket_in_use_is_left_alone(observed: Server, viewer: Viewer) -> None
     assert viewer.wait(RequestEnded, "mine").outcome == "done"
 
 
+@since(0, 31, 3)
 def test_a_model_that_cannot_be_loaded(short_folder: Path) -> None:
     folder = short_folder / "bad"
     folder.mkdir(mode=0o700)
@@ -195,6 +198,7 @@ def test_a_model_that_cannot_be_loaded(short_folder: Path) -> None:
         assert server.process.poll() is None, "0.32 stays up with a dead worker"
 
 
+@since(0, 31, 3)
 def test_a_stale_socket_file_is_replaced(short_folder: Path) -> None:
     folder = short_folder / "stale"
     folder.mkdir(mode=0o700)

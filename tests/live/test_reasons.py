@@ -13,7 +13,7 @@ from mlxcache_tui.core.lens import PromptTexts, lens_view
 from mlxcache_tui.core.state import Reason, RequestState
 from mlxcache_tui.core.warnings import warnings
 from mlxcache_tui.engine.engine import Engine
-from support.engines import cancel, running, send, until
+from support.engines import TINY, cancel, running, send, until
 
 pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
 
@@ -26,7 +26,7 @@ def policy(name: str, rules: int = 24) -> str:
 @asynccontextmanager
 async def engine_on(kind: str = "tiny", **flags: Any) -> AsyncIterator[Engine]:
     """A ready server with these flags."""
-    async with running(ServerSpec(model=f"demo:{kind}", port=0, flags=flags)) as engine:
+    async with running(ServerSpec(model=f"demo:{kind}", port=0, python=TINY.python, flags=flags)) as engine:
         await until(engine, lambda state: state.server.phase == "ready" and state.server.loaded is not None)
         yield engine
 

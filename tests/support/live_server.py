@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+import pytest
 
 from mlxcache_tui.core.codec import decode_event
 from mlxcache_tui.core.events import (
@@ -32,11 +33,26 @@ from mlxcache_tui.core.events import (
 )
 from mlxcache_tui.models.fetch import Kind
 
-OBSERVE = Path(__file__).parents[2] / "tui" / "mlxcache_tui" / "observer" / "observe.py"
-PATIENCE_S = 60.0
 SERVER_PYTHON = os.environ.get("MLXCACHE_SERVER_PYTHON") or sys.executable
 """The interpreter whose mlx_lm is tested; `tests/matrix.py` sets it to other installations."""
+OBSERVE = Path(__file__).parents[2] / "tui" / "mlxcache_tui" / "observer" / "observe.py"
+PATIENCE_S = 60.0
 E = TypeVar("E", bound=Event)
+
+
+def server_version() -> tuple[int, ...]:
+    """The version of the mlx_lm that is tested."""
+    code = "import importlib.metadata; print(importlib.metadata.version('mlx_lm'))"
+    told = subprocess.run([SERVER_PYTHON, "-c", code], check=True, capture_output=True, text=True).stdout
+    return tuple(int(part) for part in told.strip().split(".")[:3])
+
+
+VERSION = server_version()
+
+
+def since(*version: int) -> pytest.MarkDecorator:
+    """A test of what the server does only from this version on."""
+    return pytest.mark.skipif(version > VERSION, reason=f"mlx-lm does so since {'.'.join(map(str, version))}")
 
 
 class Start(Protocol):

@@ -862,6 +862,7 @@ class CacheWatch:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.cli_args: Any = None
         self._numbers = itertools.count(1)
         self._by_cache: dict[int, str] = {}
         self._by_uid: dict[int, str] = {}
@@ -906,6 +907,13 @@ class CacheWatch:
                 if key is not None:
                     self._by_cache[id(response.prompt_cache)] = key
 
+    def _name_of(self, model: Any) -> str | None:
+        """A model key as one string. Before 0.31.3 its parts may be `default_model`: what the flags say."""
+        if self.cli_args is not None and isinstance(model, tuple) and "default_model" in model:
+            names = load_names(self.cli_args, *model)
+            model = (names["model"], names["adapter"], names["draft"])
+        return model_name(model)
+
     # look-up
 
     def begin_lookup(self, *_: Any) -> None:
@@ -934,7 +942,7 @@ class CacheWatch:
                 how=how,
                 entry=entry,
                 path="sequential" if here.single else "batched",
-                model=model_name(model),
+                model=self._name_of(model),
             )
 
     # changes
@@ -962,7 +970,7 @@ class CacheWatch:
             "type": kind,
             "tokens": tokens,
             "bytes": int(entry.nbytes),
-            "model": model_name(model),
+            "model": self._name_of(model),
             "trimmable": all(layer.is_trimmable() for layer in entry.prompt_cache),
             "replaced": replaced,
         }
@@ -1343,6 +1351,7 @@ class Hooks:
             self._set(provider, "ModelProvider.load", before=self._load_asked, ended=self._load_ended)
 
     def _flags_known(self, _provider: Any, cli_args: Any, *_: Any) -> None:
+        self._watch.cli_args = cli_args
         self._hub.tell("_flags", flags=dict(vars(cli_args)))
 
     def _load_begins(self, provider: Any, *args: Any, **named: Any) -> None:
