@@ -82,6 +82,7 @@ class MonitorApp(App[int]):
         self.farewell = self.engine.farewell() if self.engine else ()
 
     async def _open(self) -> None:
+        await self.monitor.query_one(Composer).fill()
         setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")
         engine: Face = await self._stack.enter_async_context(setup.open_engine(self.settings))
         self.engine = engine

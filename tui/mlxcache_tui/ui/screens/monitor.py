@@ -23,7 +23,8 @@ class MonitorScreen(Screen[None]):
     """Lays the panes out and gives them focus; what they show is handed to them by the app."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (34, "-tall")]  # noqa: RUF012
+    AUTO_FOCUS = ""
 
     def compose(self) -> ComposeResult:
         yield StatusBar(id="status")
@@ -32,7 +33,7 @@ class MonitorScreen(Screen[None]):
             yield CachePane(id="cache")
             yield MemoryGraph(id="memory")
         with Horizontal(id="bottom"):
-            yield Composer(id="composer")
+            yield Composer(id="composer", late=True)
             yield ScenarioPane(id="scenario")
             yield LogPane(id="log")
         yield from self.compose_foot()
@@ -44,7 +45,6 @@ class MonitorScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.pick("composer")
-        self.query_one(Composer).focus_user()
 
     def show(self, state: SessionState, presenter: Presenter, parts: set[Part]) -> None:
         """Hand each pane its view."""
@@ -58,6 +58,7 @@ class MonitorScreen(Screen[None]):
 
     def pick(self, pane: str) -> None:
         """Show a pane (on a small terminal it takes the place of another) and give it the focus."""
+        self.set_class(pane == "requests", "-at-requests")
         if pane != "requests":
             for name in PANES:
                 self.set_class(name == pane, f"-show-{name}")

@@ -60,9 +60,12 @@ class Composer(Vertical):
         policies: tuple[tuple[str, str], ...] = (),
         *,
         max_tokens: int = 64,
+        late: bool = False,
         id: str | None = None,  # noqa: A002 - Textual's own name
     ) -> None:
+        """`late`: the frame alone until `fill`, since the fields take as long to make as all other panes together."""
         super().__init__(id=id)
+        self._late = late
         self.border_title = "Composer"
         self._policies: dict[str, str] = dict(policies)
         self._edits: dict[str, str] = {}
@@ -79,6 +82,8 @@ class Composer(Vertical):
 
     def compose(self) -> ComposeResult:
         """Rows from the policy down to the forecast."""
+        if self._late:
+            return
         with Horizontal(classes="composer-row"):
             yield Label("policy", classes="composer-name")
             yield Select[str]([], id="policy", compact=True, prompt="no policy")
@@ -119,6 +124,8 @@ class Composer(Vertical):
 
     def draft(self) -> Draft:
         """The draft as it stands, all texts clean. The policy is None when there is no policy text."""
+        if not self._ready:
+            return Draft(user="")
         system, options = self._system_text(), self._options
         return Draft(
             user=self._text_of("user").strip(),
@@ -135,11 +142,13 @@ class Composer(Vertical):
         """Ask for the draft to be sent; an empty draft is refused with a line."""
         if self.draft().user:
             self.post_message(self.SendRequested(self._options.count))
-        else:
+        elif self._ready:
             self._draw_forecast(problem="nothing to send: the user message is empty")
 
     def next_question(self) -> None:
         """Put the next prepared question in place of the user message (undo brings that back)."""
+        if not self._ready:
+            return
         questions = questions_for(self._label)
         index = self._question_index(questions)
         self._set_question((index + 1) % len(questions) if index is not None else self._question % len(questions))
@@ -183,31 +192,47 @@ class Composer(Vertical):
 
     def toggle_stream(self) -> None:
         """Streamed or in one piece."""
-        self._options.stream = not self._options.stream
+        if self._ready:
+            self._options.stream = not self._options.stream
 
     def toggle_thinking(self) -> None:
         """Default, off, on; nothing where the model's template has no switch."""
-        self._options.toggle_thinking()
+        if self._ready:
+            self._options.toggle_thinking()
 
     def cycle_count(self) -> None:
         """One, two, four or eight at once."""
-        self._options.cycle_count()
+        if self._ready:
+            self._options.cycle_count()
 
     def focus_user(self) -> None:
         """Put the cursor into the user message."""
-        self.query_one("#user").focus()
+        if self._ready:
+            self.query_one("#user").focus()
 
     # --- watchers and handlers ---------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Fill the draft."""
+        """Fill the draft, unless there are no fields yet."""
+        if not self._late:
+            self._begin()
+            self.focus_user()
+
+    async def fill(self) -> None:
+        """Put the fields of a late composer in; they take the focus, unless something else has it by now."""
+        self._late = False
+        await self.recompose()
+        self._begin()
+        if self.screen.focused is None:
+            self.focus_user()
+
+    def _begin(self) -> None:
         self._ready = True
         self._offer_policies()
         self._options.thinking_available = self._available
         self._draw_forecast()
         if not self._policies:
             self._set_question(0)
-        self.focus_user()
 
     @on(Select.Changed, "#policy")
     def _policy_picked(self, event: Select.Changed) -> None:
@@ -271,7 +296,7 @@ class Composer(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape folds what is open; with nothing open it is left to the app, which leaves the composer."""
         if action == "fold_extra":
-            return any(self.query_one(f"#{name}-row").has_class("-shown") for name in ("before", "after"))
+            return bool(self.query("#before-row.-shown, #after-row.-shown"))
         return super().check_action(action, parameters)
 
     def action_fold_extra(self) -> None:
