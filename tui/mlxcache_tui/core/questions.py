@@ -75,6 +75,14 @@ BY_POLICY: dict[str, tuple[Question, ...]] = {
         Question(label="中古", text="請求書のない中古のディスプレイは保証の対象ですか?"),
         Question(label="3回目の修理", text="2回修理した後で同じ不具合が出ました。どうなりますか?"),
     ),
+    "japanese-handbook": (
+        Question(label="遅れた荷物", text="昨日届くはずの荷物がまだ届いていません。もう対応を始めますか?"),
+        Question(
+            label="電池の膨らみ", text="バッテリーが膨らんだノートパソコンを送りたいそうです。送ってもらえますか?"
+        ),
+        Question(label="二重請求", text="一つの注文でカードに二回請求されたそうです。まず何を確認しますか?"),
+        Question(label="悪い評価", text="悪い評価を消してもらう代わりに商品券を渡してもよいですか?"),
+    ),
 }
 
 
