@@ -1,18 +1,18 @@
 """Is B worse than A? Two sides of runs, paired by step; a verdict for each metric, or a refusal with its reason.
 
 Times and rates: Welch's t interval (90 %) on the log of the ratio of means, B over A, against a threshold of 10 %.
-Worse or better where the whole interval lies beyond it, the same where it lies within, else inconclusive; so is
-anything with fewer than 3 values on a side. The values are those of the requests; where both sides have 3 runs or more
-of a step they are the means of whole runs, since requests of one run share its conditions. Over all steps each step is
-a stratum of its own (means are added up, and so are their variances), or all requests are one stratum where a step has
-fewer than 3 values.
+Worse or better where the whole interval lies beyond it, the same where it lies within, else inconclusive. The values
+are the means of whole runs where both sides have 3 runs or more of a step. Else they are the requests: from 3 a side on
+there is an interval, but never a worse or better, since the requests of one run share its conditions (a machine that is
+busy during one of two runs is slower in all of its requests). Over all steps each step is a stratum of its own (means
+are added up, and so are their variances), or all requests are one stratum where a step has fewer than 3 values.
 
 Counted figures carry no noise and are judged as they are, against the same threshold. Failed requests and evictions:
 by their ratio. The cached ratio: 0.05 more or less is a difference, and 0.02 where it changes what had to be read,
 (1 - b) / (1 - a), beyond the threshold; 0.96 that falls to 0.93 nearly doubles the reading, 0.06 to 0.03 does not.
 
 The whole: worse if any metric over all steps is, or a step's cached ratio; inconclusive unless TTFT, total time and
-cached ratio are each shown to be no worse; else better if any metric over all steps is, else the same.
+cached ratio are each shown to be no worse; else better if any metric over all steps is, else the same (no worse).
 """
 
 import math
@@ -86,7 +86,7 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
         metrics=metrics,
         verdict=_whole(metrics),
         answers=answers,
-        notes=_notes(steps_a, steps_b, differences, changed),
+        notes=(*_notes(steps_a, steps_b, differences, changed), *_too_few(steps_a, steps_b, paired)),
     )
 
 
@@ -160,6 +160,12 @@ def _notes(
     return tuple(notes)
 
 
+def _too_few(a: dict[str, "Grouped"], b: dict[str, "Grouped"], paired: Sequence[str]) -> tuple[str, ...]:
+    if all(_by_run(a[name], b[name]) for name in paired):
+        return ()
+    return (f"times are told, not judged: that takes {ENOUGH} runs a side or more, taken in turns (5 are better)",)
+
+
 # --- pairing ---------------------------------------------------------------------------------------------------------
 
 Grouped = list[list[Request]]
@@ -192,8 +198,10 @@ _MEASURED: dict[str, bool] = {"ttft_s": False, "e2e_s": False, "prefill_tps": Tr
 def _metrics(a: Sequence[Run], b: Sequence[Run], pairs: Pairs) -> Iterable[Metric]:
     for name, more in _MEASURED.items():
         strata = [_pair(one, other, name) for one, other in pairs.values()]
-        yield _measured(name, ALL, _strata(strata), more=more)
-        yield from (_measured(name, step, [pair], more=more) for step, pair in zip(pairs, strata, strict=True))
+        by_run = all(_by_run(one, other) for one, other in pairs.values())
+        yield _measured(name, ALL, _strata(strata), more=more, sure=by_run)
+        for (step, (one, other)), pair in zip(pairs.items(), strata, strict=True):
+            yield _measured(name, step, [pair], more=more, sure=_by_run(one, other))
     yield _cached(
         ALL, [r for one, _ in pairs.values() for r in _flat(one)], [r for _, o in pairs.values() for r in _flat(o)]
     )
@@ -201,7 +209,7 @@ def _metrics(a: Sequence[Run], b: Sequence[Run], pairs: Pairs) -> Iterable[Metri
     yield _counted("evictions", ALL, _evictions(a), _evictions(b), (len(a), len(b)))
     yield _counted("failed", ALL, _failed(a), _failed(b), (len(a), len(b)))
     for name, peak in (("memory_peak_bytes", _peak), ("mlx_peak_bytes", _mlx_peak)):
-        yield _measured(name, ALL, [(_known(map(peak, a)), _known(map(peak, b)))], more=False)
+        yield _measured(name, ALL, [(_known(map(peak, a)), _known(map(peak, b)))], more=False, sure=True)
 
 
 def _flat(grouped: Grouped) -> list[Request]:
@@ -214,8 +222,13 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def _pair(a: Grouped, b: Grouped, name: str) -> tuple[list[float], list[float]]:
     """The values of a step's requests that were answered, or the means of its runs where there are enough of them."""
-    by_run = min(len(a), len(b)) >= ENOUGH
+    by_run = _by_run(a, b)
     return _values(a, name, by_run=by_run), _values(b, name, by_run=by_run)
+
+
+def _by_run(a: Grouped, b: Grouped) -> bool:
+    """Whether there are runs enough of a step on both sides for runs to be the unit."""
+    return min(len(a), len(b)) >= ENOUGH
 
 
 def _values(grouped: Grouped, name: str, *, by_run: bool) -> list[float]:
@@ -236,8 +249,8 @@ def _strata(strata: Strata) -> Strata:
     return [([value for one, _ in filled for value in one], [value for _, other in filled for value in other])]
 
 
-def _measured(metric: str, step: str, strata: Strata, *, more: bool) -> Metric:
-    """A time, rate or size. `more`: more of it is better."""
+def _measured(metric: str, step: str, strata: Strata, *, more: bool, sure: bool) -> Metric:
+    """A time, rate or size. `more`: more of it is better. `sure`: the values are of whole runs."""
     n = sum(len(one) for one, _ in strata), sum(len(other) for _, other in strata)
     a, b = (_mean_of(strata, side) for side in (0, 1))
     interval = _interval(strata) if min(n, default=0) >= ENOUGH else None
@@ -245,6 +258,8 @@ def _measured(metric: str, step: str, strata: Strata, *, more: bool) -> Metric:
     verdict: Verdict = "inconclusive"
     if low is not None and high is not None:
         verdict = _judged(low, high, more=more)
+        if not sure and verdict != "same":
+            verdict = "inconclusive"
     return Metric(metric=metric, step=step, a=a, b=b, ratio=ratio, low=low, high=high, n=n, verdict=verdict)
 
 

@@ -25,7 +25,7 @@ _NAMES = {
 _WHOLE = {
     "worse": "B is worse than A",
     "better": "B is better than A",
-    "same": "no difference",
+    "same": "B is no worse than A",
     "inconclusive": "inconclusive: this does not show that B is no worse",
 }
 _WORDS = {"better": "▲ better", "worse": "▼ worse", "same": "= same", "inconclusive": "? inconclusive"}
@@ -34,7 +34,7 @@ _OF_STEPS = ("ttft_s", "e2e_s", "cached_ratio", "prefill_tps", "decode_tps")
 _STEP_HEAD = ("step, A → B", "n", *(_NAMES[name] for name in _OF_STEPS), "verdicts")
 RULE = (
     f"Times and rates: worse or better where the whole {CONFIDENCE:.0%} interval of B ÷ A lies beyond {THRESHOLD:.0%}, "
-    f"from {ENOUGH} values a side on. Cached ratio, evictions and failures are counted, so that they need no interval."
+    f"from {ENOUGH} runs a side on. Cached ratio, evictions and failures are counted, so that they need no interval."
 )
 
 
