@@ -255,3 +255,71 @@ def fold(stored: dict[int, tuple[int, ...]], change: str, entry: dict[str, Any],
         assert change == "EntryEvicted"
         assert (entry["rule"] == "count") == (len(stored) > limit)
         del stored[entry["entry"]]
+
+
+class OldCache:
+    """The prompt cache of mlx-lm 0.31.0 and 0.31.1 in short: it is its own trie (here a table) and has two queues."""
+
+    class CacheOrder:
+        def __init__(self) -> None:
+            self.queues: dict[bool, list[tuple[str, list[int]]]] = {False: [], True: []}
+
+        def push(self, model: str, tokens: list[int], checkpoint: bool = False) -> None:
+            self.queues[checkpoint].append((model, tokens))
+
+        def remove(self, model: str, tokens: list[int]) -> None:
+            queue = self.queues[(model, tokens) not in self.queues[False]]
+            queue.remove((model, tokens))
+
+        def pop(self) -> tuple[str, list[int]]:
+            return self.queues[len(self.queues[False]) < len(self.queues[True])].pop(0)
+
+    def __init__(self, max_size: int) -> None:
+        self.max_size, self.max_bytes = max_size, 1 << 63
+        self.table: dict[tuple[int, ...], Any] = {}
+        self._lru = self.CacheOrder()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(entry.nbytes for entry in self.table.values())
+
+    def _get(self, _model: str, tokens: list[int]) -> Any:
+        return self.table[tuple(tokens)]
+
+    def insert_cache(self, model: str, tokens: list[int], layers: list[Layer], checkpoint: bool = False) -> None:
+        for end in range(len(tokens)):
+            if layers[0].is_trimmable() and self.table.pop(tuple(tokens[:end]), None):
+                self._lru.remove(model, tokens[:end])
+        if tuple(tokens) in self.table:
+            self._lru.remove(model, tokens)
+        else:
+            self.table[tuple(tokens)] = SimpleNamespace(prompt_cache=layers, nbytes=layers[0].nbytes)
+        self._lru.push(model, tokens, checkpoint=checkpoint)
+        if len(self.table) > self.max_size:
+            _, gone = self._lru.pop()
+            del self.table[tuple(gone)]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(prompts, st.booleans()), min_size=1, max_size=30), st.integers(0, 4), st.booleans())
+def test_what_is_told_of_the_older_class(steps: list[tuple[list[int], bool]], max_size: int, trimmable: bool) -> None:
+    class Cache(OldCache):
+        class CacheOrder(OldCache.CacheOrder):
+            pass
+
+    hub, stored = Hub(), dict[int, tuple[int, ...]]()
+    Hooks(hub).install(SimpleNamespace(LRUPromptCache=Cache), SimpleNamespace())
+    assert "CacheOrder.push" in hub.hooks
+    cache = Cache(max_size)
+    drained(hub)
+    for tokens, checkpoint in steps:
+        cache.insert_cache("m", tokens, [Layer(len(tokens), trimmable=trimmable)], checkpoint=checkpoint)
+        ((_, fields),) = drained(hub)
+        for change, entry in fields["changes"]:
+            fold(stored, change, entry, limit=max_size)
+        (kind,) = [entry["type"] for change, entry in fields["changes"] if change == "EntryInserted"]
+        assert kind == ("user" if checkpoint else "assistant")
+        assert sorted(stored.values()) == sorted(cache.table)
