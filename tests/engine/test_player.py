@@ -191,8 +191,17 @@ def test_damage_is_told_with_its_place(path: Path) -> None:
     path.write_bytes(b"".join([*lines[:3], b"\x00broken\n", *lines[3:]])[:-4])
     player = opened(path)
     assert player.view.damage is not None
-    assert player.view.damage.startswith("line 4: ")
+    assert player.view.damage.startswith("damaged: line 4: ")
     assert player.view.position == COUNT - 1
+
+
+def test_a_file_of_another_version_opens_and_says_what_it_does_not_show(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"origin"', b'"later_field":[1],"origin"')
+    path.write_bytes(b"".join([*lines, b'{"t":"MoonRose","at_ns":1,"origin":"log"}\n']))
+    player = opened(path)
+    assert same(player.state, STORY.state)
+    assert player.view.damage == "1 events of kinds that a newer version writes are not shown"
 
 
 async def test_a_file_that_grows_is_followed_until_one_goes_elsewhere(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def bar_cells(view: PlaybackView, width: int) -> tuple[int, int] | None:
 
 
 def damage_line(damage: str, width: int) -> Line:
-    """Where the file is damaged."""
-    return fit_line((Span("✗ damaged ", "bad"), Span(damage)), width)
+    """What of the file could not be shown, and where that is."""
+    return fit_line((Span("✗ ", "bad"), Span(damage)), width)
 
 
 def _left(view: PlaybackView) -> Line:

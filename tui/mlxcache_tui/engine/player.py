@@ -122,8 +122,15 @@ class Player(Face):
             request=track.requests_before(self._position),
             requests=len(track.requests),
             marks=tuple(track.marks),
-            damage=self._reader.damage(growing=self._growing),
+            damage=self._unread(),
         )
+
+    def _unread(self) -> str | None:
+        """What of the file is not shown."""
+        damage, unknown = self._reader.damage(growing=self._growing), self._reader.unknown
+        if damage is not None:
+            return f"damaged: {damage}"
+        return f"{unknown} events of kinds that a newer version writes are not shown" if unknown else None
 
     def _standing(self) -> Literal["playing", "paused", "following", "reading"]:
         if self.playing:
