@@ -1,11 +1,13 @@
 """What is shared holds no piece of a prompt, a policy or an answer, and still folds to the same figures."""
 
+from typing import get_type_hints
+
 import msgspec
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import encode_event, text_id_of
 from mlxcache_tui.core.present import Presenter
-from mlxcache_tui.core.redact import Redactor
+from mlxcache_tui.core.redact import _KEPT, Redactor
 from mlxcache_tui.core.reduce import fold
 from support.sessions import QUESTION, SECRET, told
 
@@ -108,3 +110,14 @@ def test_what_a_dead_worker_said_is_cut_to_its_kind() -> None:
     assert isinstance(exited, ev.ServerExited)
     assert died.error == "ValueError"
     assert "zebra" not in exited.tail[0]
+
+
+def test_a_new_field_with_words_in_an_event_that_is_kept_has_to_be_looked_at() -> None:
+    """Words of these fields were looked at: names, versions, our own lines, and what is cleaned of home folders."""
+    known = set(
+        ["error", "text", "model", "adapter", "draft", "url", "log_path", "program", "started", "mode", "source", "pane", "level", "phase", "rate", "mlx_lm", "mlx", "platform", "software", "flags", "key", "rule", "kind", "finish_reason", "by_type", "entries", "layers", "pressure", "origin"]
+    )
+    for kind in _KEPT:
+        for name, hint in get_type_hints(kind).items():
+            if "str" in str(hint) or "Any" in str(hint) or "Literal" in str(hint) or "Struct" in str(hint):
+                assert name in known, f"{kind.__name__}.{name}: may it hold what somebody wrote?"

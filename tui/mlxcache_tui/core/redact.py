@@ -71,8 +71,12 @@ class Redactor:
             case ev.LogRead(lines=lines):
                 return [_with(event, lines=tuple(map(self._line, lines)))]
             case _ if isinstance(event, _KEPT):
-                texts = {name: _without_home(getattr(event, name)) for name in _TEXTS if hasattr(event, name)}
-                return [_with(event, **texts)]
+                shown: dict[str, Any] = {
+                    name: _without_home(getattr(event, name)) for name in _TEXTS if hasattr(event, name)
+                }
+                if flags := getattr(event, "flags", None):
+                    shown["flags"] = self._values(flags)
+                return [_with(event, **shown)]
             case _:
                 return self._written(event)
 
