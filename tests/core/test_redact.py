@@ -114,9 +114,37 @@ def test_what_a_dead_worker_said_is_cut_to_its_kind() -> None:
 
 def test_a_new_field_with_words_in_an_event_that_is_kept_has_to_be_looked_at() -> None:
     """Words of these fields were looked at: names, versions, our own lines, and what is cleaned of home folders."""
-    known = set(
-        ["error", "text", "model", "adapter", "draft", "url", "log_path", "program", "started", "mode", "source", "pane", "level", "phase", "rate", "mlx_lm", "mlx", "platform", "software", "flags", "key", "rule", "kind", "finish_reason", "by_type", "entries", "layers", "pressure", "origin"]
-    )
+    known = {
+        "error",
+        "text",
+        "model",
+        "adapter",
+        "draft",
+        "url",
+        "log_path",
+        "program",
+        "started",
+        "mode",
+        "source",
+        "pane",
+        "level",
+        "phase",
+        "rate",
+        "mlx_lm",
+        "mlx",
+        "platform",
+        "software",
+        "flags",
+        "key",
+        "rule",
+        "kind",
+        "finish_reason",
+        "by_type",
+        "entries",
+        "layers",
+        "pressure",
+        "origin",
+    }
     for kind in _KEPT:
         for name, hint in get_type_hints(kind).items():
             if "str" in str(hint) or "Any" in str(hint) or "Literal" in str(hint) or "Struct" in str(hint):
