@@ -60,8 +60,8 @@ def counted(state: SessionState, event: CacheCounted) -> None:
     if inferred.model is None:
         return
     now = len(inferred.model.stored)
-    possible = {now, *inferred.counts}
-    inferred.disagreement = None if event.count in possible else (now, event.count)
+    before = inferred.counts[-1] if inferred.counts else now
+    inferred.disagreement = None if event.count in (now, *inferred.counts) else (before, event.count)
     del inferred.counts[:-1]
 
 

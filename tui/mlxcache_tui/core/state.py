@@ -169,7 +169,7 @@ class InferredCache:
     counts: list[int] = field(default_factory=list)
     """How many it held when each request was sent, since the server last printed its counters."""
     disagreement: tuple[int, int] | None = None
-    """How many it holds and how many the server counted, where these do not go together."""
+    """How many it held before the last request and how many the server counted, where these do not go together."""
     off: bool = False
     """This process is or was observed: what it holds was known, and is not to be guessed from a part of its life."""
 
