@@ -3,13 +3,13 @@
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from mlxcache_tui.core.present import Presenter, cache_view, log_view, memory_view, status_view
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.memory_graph import MemoryGraph
 from mlxcache_tui.ui.widgets.request_table import RequestTable
@@ -37,7 +37,7 @@ class MonitorScreen(Screen[None]):
             yield ScenarioPane(id="scenario")
             yield LogPane(id="log")
         yield from self.compose_foot()
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def compose_foot(self) -> ComposeResult:
         """What stands between the panes and the keys: nothing, live."""

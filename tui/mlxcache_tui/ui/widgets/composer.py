@@ -38,7 +38,7 @@ class Composer(Vertical):
         overflow-y: auto;
         scrollbar-size-vertical: 1;
         &:focus-within { border: round $accent; border-title-color: $text-accent; border-title-style: bold; }
-        & .composer-row { height: 1; }
+        & .composer-row { height: 1; overflow-x: auto; scrollbar-size-horizontal: 0; }
         & .composer-name { width: 8; color: $text-muted; }
         & #policy { width: 20; margin-right: 2; }
         & #system-name { width: 8; margin: 0; color: $text-warning; }

@@ -24,8 +24,11 @@ class OptionsRow(Horizontal):
     DEFAULT_CSS = """
     OptionsRow {
         height: 1;
+        overflow-x: auto;
+        scrollbar-size-horizontal: 0;
         & #max-name { width: 4; color: $text-muted; }
-        & #max-tokens { width: 8; margin-right: 2; }
+        & #max-tokens { width: 7; margin-right: 1; }
+        & #thinking { margin-right: 0; }
         & #max-tokens.-invalid { color: $text-error; text-style: underline; }
     }
     """
@@ -70,7 +73,7 @@ class OptionsRow(Horizontal):
         chip = self.query_one("#thinking", Chip)
         chip.disabled = self.thinking_available is False
         chip.tooltip = NO_SWITCH_TIP if chip.disabled else THINKING_TIP
-        chip.update(f"thinking {'– no switch' if chip.disabled else THINKING_WORDS[self.thinking]}")
+        chip.update(f"thinking {'–' if chip.disabled else THINKING_WORDS[self.thinking]}")
         self.post_message(self.Changed())
 
     def watch_thinking_available(self) -> None:
