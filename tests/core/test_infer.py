@@ -143,8 +143,8 @@ def test_where_the_log_counts_otherwise_both_numbers_are_shown() -> None:
     assert story.state.cache.inferred.disagreement is None
     sent(story, "d", system="d")
     counted(story, 7)
-    assert story.state.cache.inferred.disagreement == (4, 7)
-    assert cache_view(story.state).note.startswith("≈ 4 inferred, but the log counted 7")
+    assert story.state.cache.inferred.disagreement == (3, 7)
+    assert cache_view(story.state).note.startswith("≈ 3 inferred before the last request, but the log counted 7")
 
 
 def test_another_process_begins_with_nothing() -> None:

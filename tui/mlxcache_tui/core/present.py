@@ -171,9 +171,8 @@ def _inferred_view(state: SessionState, model: CacheModel) -> CacheView:
 def _inferred_note(state: SessionState, model: CacheModel) -> str:
     if (differs := state.cache.inferred.disagreement) is not None:
         ours, theirs = differs
-        return (
-            f"≈ {ours} inferred, but the log counted {theirs}: others use the server too, or its limits are not these"
-        )
+        why = "others use the server too, or its limits differ"
+        return f"≈ {ours} inferred before the last request, but the log counted {theirs}: {why}"
     assumed = "" if state.cache.max_count is not None else f", limit {model.max_count} assumed"
     return f"≈ inferred from what was sent here by the rule of mlx-lm {state.server.mlx_lm}{assumed}"
 
