@@ -27,7 +27,7 @@ MLX = {"0.31.1": "0.31.1", "0.31.2": "0.31.1"}
 ROOT = Path(__file__).parents[1]
 GROUPS = ("test_observer.py", "test_observer_cache.py", "test_observer_process.py", "test_reasons.py")
 TRUTH = ("test_truth.py", "test_cachemodel_live.py")
-TOLD = re.compile(r"^\.?(MLXCACHE_TRUTH_SEED=.*)$", re.MULTILINE)
+TOLD = re.compile(r"(MLXCACHE_TRUTH_SEED=.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

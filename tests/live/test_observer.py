@@ -237,9 +237,9 @@ def test_a_wrong_model_is_404_in_the_servers_words(start: Start) -> None:
             None,
             400,
             "max_tokens must be",
-            marks=since(0, 32, 0),
+            marks=since(0, 32, 1),
         ),
-        pytest.param("bad:none", b"{}", None, 400, "Request did not contain messages", marks=since(0, 32, 0)),
+        pytest.param("bad:none", b"{}", None, 400, "Request did not contain messages", marks=since(0, 32, 1)),
         ("bad:path", b"{}", "/v1/embeddings", 404, "Not Found"),
     ],
 )
@@ -297,7 +297,7 @@ def test_a_client_that_leaves_in_mid_answer(observed: Server, viewer: Viewer) ->
     assert viewer.wait(RequestEnded, "left:next").outcome == "done"
 
 
-@since(0, 32, 0)
+@since(0, 32, 1)
 def test_strange_headers_and_texts_do_no_harm(observed: Server, viewer: Viewer) -> None:
     body = (
         b'{"messages":[{"role":"user","content":"a\\ud800b \\u001b[31m"}],"max_tokens":1,"x":NaN,"y":'

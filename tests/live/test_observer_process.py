@@ -108,7 +108,7 @@ def test_a_viewer_that_comes_late_is_told_all(observed: Server, viewer: Viewer) 
 # --- slow viewers ----------------------------------------------------------------------------------------------------
 
 
-@since(0, 32, 0)
+@since(0, 32, 1)
 def test_a_viewer_that_never_reads_holds_nobody_up(start: Start) -> None:
     server = start()
     with Viewer(server.socket, reading=False) as asleep, Viewer(server.socket) as awake:

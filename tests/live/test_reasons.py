@@ -14,6 +14,7 @@ from mlxcache_tui.core.state import Reason, RequestState
 from mlxcache_tui.core.warnings import warnings
 from mlxcache_tui.engine.engine import Engine
 from support.engines import TINY, cancel, running, send, until
+from support.live_server import since
 
 pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
 
@@ -129,9 +130,11 @@ async def test_extended_is_a_conversation_that_goes_on() -> None:
         assert second.lookup.cached_tokens <= record.tokens
 
 
+@since(0, 31, 2)
 async def test_several_at_once_are_in_flight_and_one_after_the_other_are_not() -> None:
     async with engine_on(prefill_step_size=64) as engine:
-        long = policy("Alpha", 150)
+        # The server takes in requests twice a second while it reads: the first must take longer than that.
+        long = policy("Alpha", 300)
         first = send(engine, "May I?", long)
         await until(engine, lambda state: first in state.requests and bool(state.requests[first].prefill_done))
         others = [send(engine, "May I?", long) for _ in range(2)]
@@ -171,6 +174,7 @@ async def test_evicted_by_count_and_the_forecast_said_so() -> None:
         assert kind(await ask(engine, "Is it opened?", policy("Alpha"))) == "hit"
 
 
+@since(0, 31, 2)
 async def test_the_forecast_is_what_happens() -> None:
     async with engine_on(prompt_cache_size=3) as engine:
         texts = PromptTexts()
@@ -214,6 +218,7 @@ async def test_evicted_by_bytes_when_the_next_one_joins() -> None:
         assert kind(await ask(engine, "Is it damaged?", policy("Alpha"))) == "hit"
 
 
+@since(0, 31, 2)
 async def test_cancelled_while_it_was_read_and_later_than_that() -> None:
     async with engine_on(prefill_step_size=64) as engine:
         long = policy("Alpha", 400)
@@ -233,6 +238,7 @@ async def test_cancelled_while_it_was_read_and_later_than_that() -> None:
         assert kind(await ask(engine, "And now?", long)) == "hit"
 
 
+@since(0, 31, 2)
 async def test_sequential_and_not_trimmable_and_what_checkpoints_save() -> None:
     async with engine_on("tiny-sliding") as engine:
         assert any(warning.name == "three-places" for warning in warnings(engine.state))
