@@ -185,3 +185,23 @@ def test_without_the_observer_a_miss_on_a_known_policy_claims_nothing() -> None:
 def test_common_prefix() -> None:
     for a, b, shared in [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("x", "y", 0), ("日本語", "日本人", 2)]:
         assert common_prefix(a, b) == shared
+
+
+def test_an_entry_that_was_stored_anew_and_then_evicted_is_evicted() -> None:
+    """Two requests at once on one policy store the same checkpoint twice; the first number is not stored any more."""
+    story = Story()
+    story.server()
+    story.compose("a")
+    story.look_up("a", prompt=100)
+    story.store(1, "a", 90, kind="system")
+    story.compose("b")
+    story.look_up("b", prompt=100, base="a", shared=95)
+    story.store(2, "b", 90, kind="system", replaced=1)
+    story.compose("c", system="other", policy="warranty")
+    story.look_up("c", prompt=100)
+    story.evict(2, "c")
+    story.end("a", "cancelled")
+    request = story.compose("d")
+    story.look_up("d", prompt=100, base="a", shared=95)
+    assert request.reason is not None
+    assert (request.reason.kind, request.reason.evicted_by) == ("evicted", 3)

@@ -41,7 +41,10 @@ def test_an_identical_entry_takes_the_place_of_the_older_one() -> None:
     story.compose("b")
     story.store(2, "b", 103, replaced=1)
     assert list(story.state.cache.stored) == [2]
-    assert not story.state.cache.evicted and not story.state.cache.swallowed
+    assert not story.state.cache.evicted
+    assert not story.state.cache.swallowed
+    older = story.state.cache.records[1]
+    assert (older.gone, older.swallowed_by, older.gone_by) == ("swallowed", 2, "b")
 
 
 def test_a_snapshot_is_the_truth() -> None:

@@ -95,8 +95,9 @@ def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
 
 def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
     cache = state.cache
-    if event.replaced is not None:
-        cache.stored.pop(event.replaced, None)
+    if event.replaced is not None and (older := cache.stored.pop(event.replaced, None)) is not None:
+        # The same sequence goes on under another number: what becomes of that one became of this one.
+        older.gone, older.gone_ns, older.gone_by, older.swallowed_by = "swallowed", event.at_ns, event.key, event.entry
     record = EntryRecord(
         entry=event.entry,
         type=event.type,
