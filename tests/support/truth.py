@@ -303,6 +303,8 @@ class Run:
         self.tally.cancelled += ask.cancel is not None
         self.tally.evictions += len(request.evicted)
         self.tally.reasons[request.reason.kind if request.reason else "none"] += 1
+        if request.reason is not None and request.reason.kind == "unknown":
+            return [f"{key}: nothing is known of why, though all was seen: {request.reason.evidence}"]
         if usage is None:
             return []
         cached = usage["prompt_tokens_details"]["cached_tokens"]
