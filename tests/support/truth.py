@@ -282,8 +282,8 @@ class Run:
                 found.append(f"{what}: shown {ours}, the server has {theirs}")
 
         for kind in ("assistant", "user", "system"):
-            ours = [[self._shas.get(r.entry, "?"), r.tokens, r.bytes] for r in stored if r.type == kind]
-            same(f"{kind} entries", ours, told["entries"].get(kind, []))
+            rows = [[self._shas.get(r.entry, "?"), r.tokens, r.bytes] for r in stored if r.type == kind]
+            same(f"{kind} entries", rows, told["entries"].get(kind, []))
         same("count", view.count, sum(map(len, told["entries"].values())))
         same("bytes", view.bytes, told["bytes"])
         same("next victim", [self._shas.get(r.entry) for r in stored if r.next_victim], [told["next"]][: len(stored)])
