@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,11 @@ from mlxcache_tui.core.events import AnyEvent, LogRead, ServerPhaseChanged, Serv
 
 LINE = "2026-11-29 14:48:18,{:03d} - INFO - line {:08d} of a busy log, {:d} of 4012 tokens read so far\n"
 TOKEN = " of a busy log"
+
+
+def numbers_in(texts: Iterable[str]) -> list[int]:
+    """The numbers of the lines made by `LINE` among these, in order."""
+    return [int(text.split(" line ", 1)[1][:8]) for text in texts if TOKEN in text]
 
 
 class Session:
@@ -60,8 +65,7 @@ class Live:
     def numbers(self) -> list[int]:
         """The numbers of the busy log's lines, in the order in which they were taken in."""
         reads = [event for event in self.session.all(LogRead) if isinstance(event, LogRead)]
-        texts = (line.text for read in reads for line in read.lines)
-        return [int(text.split("line ", 1)[1][:8]) for text in texts if TOKEN in text]
+        return numbers_in(line.text for read in reads for line in read.lines)
 
 
 @contextmanager
