@@ -187,3 +187,12 @@ def test_kill_9_leaves_whole_lines_from_the_first_on(path: Path) -> None:
     session = read_session(path)
     assert [event.at_ns for event in session.events] == list(range(len(session.events)))
     assert len(session.events) > 100
+
+
+def test_a_file_that_was_open_to_others_is_closed_to_them(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.touch(0o644)
+    recorder = Recorder(path)
+    recorder.append(Noticed(at_ns=1, origin="program", level="info", pane="server", text="hello"))
+    recorder.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

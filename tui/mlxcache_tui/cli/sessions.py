@@ -116,7 +116,7 @@ def _delete(chosen: Sequence[SessionInfo], *, yes: bool) -> int:
             _say("nothing was deleted: there is no terminal to ask on; add --yes")
             return BAD_INPUT
         total = human_bytes(sum(info.bytes for info in chosen))
-        if input(f"Delete {len(chosen)} ({total})? They cannot be brought back. [y/N] ").strip().lower() != "y":
+        if _answer(f"Delete {len(chosen)} ({total})? They cannot be brought back. [y/N] ") != "y":
             print("nothing was deleted")
             return NOT_DONE
     status = DONE
@@ -131,3 +131,11 @@ def _delete(chosen: Sequence[SessionInfo], *, yes: bool) -> int:
 
 def _say(line: str) -> None:
     print(f"mlxcache-tui: {line}", file=sys.stderr)
+
+
+def _answer(question: str) -> str:
+    """What the person types; nothing where they end the input."""
+    try:
+        return input(question).strip().lower()
+    except EOFError:
+        return ""

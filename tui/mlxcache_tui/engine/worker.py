@@ -8,6 +8,7 @@ from typing import Any
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.body import composed_event
 from mlxcache_tui.core.events import AnyEvent, Noticed, Outcome, RequestEnded, SourceFailed, TextArrived
+from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.lifecycle import Lifecycle
 from mlxcache_tui.sources.http import Sender
 
@@ -139,5 +140,5 @@ class Worker:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the boundary: whatever a source throws is told, the rest goes on
-            text = f"{type(error).__name__}: {error}"
+            text = clean(f"{type(error).__name__}: {error}")
             self._emit(SourceFailed(at_ns=self._clock(), origin="program", source=name, error=text))

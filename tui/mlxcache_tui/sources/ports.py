@@ -6,6 +6,8 @@ from typing import Any
 
 import psutil
 
+from mlxcache_tui.core.text import clean
+
 UNKNOWN_NAME = "another process"
 
 
@@ -23,7 +25,7 @@ def holder(port: int) -> Holder | None:
     if pid is None:
         return Holder(None, UNKNOWN_NAME) if _taken(port) else None
     try:
-        return Holder(pid, psutil.Process(pid).name())
+        return Holder(pid, clean(psutil.Process(pid).name()))
     except psutil.Error:
         return Holder(pid, UNKNOWN_NAME)
 

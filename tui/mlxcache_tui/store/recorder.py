@@ -4,6 +4,7 @@ A kill -9 loses at most the last 200 ms; a full disk ends the recording, never t
 """
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -76,6 +77,8 @@ class Recorder:
             if self._descriptor is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._descriptor = os.open(self.path, flags, 0o600)
+                if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                    os.fchmod(self._descriptor, 0o600)  # a file that was there already may be open to others
             while self._pending:
                 del self._pending[: os.write(self._descriptor, self._pending)]
         except OSError as error:

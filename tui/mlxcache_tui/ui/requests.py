@@ -111,6 +111,8 @@ class Requests:
         if engine is None or self._detail_key is None or not isinstance(screen, DetailScreen):
             return
         keys = list(engine.state.requests)
+        if self._detail_key not in keys:  # a replay that went back to its start
+            return
         at = keys.index(self._detail_key) + by
         if 0 <= at < len(keys):
             self._detail_key = keys[at]
