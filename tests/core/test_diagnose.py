@@ -205,3 +205,15 @@ def test_an_entry_that_was_stored_anew_and_then_evicted_is_evicted() -> None:
     story.look_up("d", prompt=100, base="a", shared=95)
     assert request.reason is not None
     assert (request.reason.kind, request.reason.evicted_by) == ("evicted", 3)
+
+
+def test_one_token_is_one_and_the_two_texts_stand_below_each_other() -> None:
+    story = Story()
+    story.server()
+    for number in range(1, 11):
+        story.sent(f"k{number}", entry=number, prompt=2001, system=f"policy {number}")
+    story.sent("z", entry=11, prompt=2001, system="policy x", cached=1979, base="k10", shared=1980)
+    evidence = reason(story, "z").evidence
+    assert "1 more shared token was read again: the last token, or the edge of a segment" in evidence
+    here, there = (next(line for line in evidence if line.startswith(name)) for name in ("here:", "#10:"))
+    assert here.index("policy") == there.index("policy")

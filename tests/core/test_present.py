@@ -59,7 +59,7 @@ def test_the_row_that_threw_an_entry_out_says_so() -> None:
     story.compose("c", system="other", policy="warranty")
     story.store(3, "c", 60)
     story.evict(1, "c", limit=2)
-    assert "✂ evicted returns (#1)" in request_row(story.state, story.state.requests["c"]).why
+    assert "→ threw out returns (#1)" in request_row(story.state, story.state.requests["c"]).why
 
 
 def test_the_status_line_counts_reuse_by_tokens_without_warm_ups() -> None:
@@ -132,3 +132,12 @@ def test_rows_that_did_not_change_are_the_same_objects() -> None:
     second = presenter.rows(story.state)
     assert second[0] is first[0]
     assert len(second) == 3
+
+
+def test_rows_of_an_earlier_server_process_say_so_at_once() -> None:
+    story = two_questions()
+    presenter = Presenter()
+    assert not any(row.earlier for row in presenter.rows(story.state))
+    story.server(pid=11)
+    story.compose("c")
+    assert [row.earlier for row in presenter.rows(story.state)] == [True, True, False]

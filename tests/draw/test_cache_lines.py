@@ -27,7 +27,7 @@ def test_limits_entries_and_what_went() -> None:
         "asst 返品ポリシー       4012  310 MB   3m    #3 –",
         "sys  warranty            195   18 MB   8m  warm #4 #5 #6 #117",
         "asst a-very-long-pol…    195   18 MB ✂ evicted by #7 · count 2",
-        "user returns             195   18 MB ⊂ swallowed part of a longer ent…",
+        "user returns             195   18 MB ⊂ in a longer entry of #3",
     ]
 
 

@@ -32,7 +32,15 @@ def test_every_line_has_the_width(width: int) -> None:
 def test_columns_leave_in_a_fixed_order() -> None:
     assert " ".join(request_layout(77).names) == "number policy state prompt percent ttft tps why"
     assert " ".join(request_layout(50).names) == "number state percent why"
-    assert len(request_layout(118).names) == 13
+    assert {"wait", "prefill"}.isdisjoint(request_layout(117).names)
+    assert len(request_layout(198).names) == 13
+
+
+@pytest.mark.parametrize(("width", "least"), [(77, 18), (98, 24), (109, 34), (117, 34), (198, 34)])
+def test_the_reason_has_room_before_rates_and_waits(width: int, least: int) -> None:
+    layout = request_layout(width)
+    assert layout.columns[-1].width >= least
+    assert width < 98 or "out" in layout.names
 
 
 @pytest.mark.parametrize(
@@ -97,6 +105,11 @@ def test_a_warm_up_is_dim_and_has_no_number() -> None:
     line = request_line(request_row(0, warmup=True, reason="hit", cached_ratio=1.0), request_layout(118))
     assert {span.look for span in line} == {"dim"}
     assert cell("number", number=0, warmup=True) == "–"
+
+
+def test_a_row_of_an_earlier_server_process_is_dim() -> None:
+    line = request_line(request_row(1, earlier=True, reason="hit", cached_ratio=1.0), request_layout(118))
+    assert {span.look for span in line} == {"dim"}
 
 
 def test_another_clients_request_is_marked() -> None:

@@ -123,7 +123,7 @@ def cache(**more: Any) -> CacheView:
             entry(2, policy="返品ポリシー", tokens=4012, bytes=310 * MB, inserted_ns=5 * MINUTE, made_by=3, used_by=()),
             entry(3, type="system", policy="warranty", made_by=0, used_by=(4, 5, 6, 117)),
             entry(4, policy="a-very-long-policy-label", gone="evicted", gone_text="by #7 · count 2"),
-            entry(5, type="user", gone="swallowed", gone_text="part of a longer entry of #3"),
+            entry(5, type="user", gone="swallowed", gone_text="in a longer entry of #3"),
         ),
         "count": 3,
         "max_count": 4,

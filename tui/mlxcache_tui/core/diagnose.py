@@ -114,7 +114,8 @@ def _shortfall(
     if left == 1:
         lines.append("the last token of a prompt is always read again")
     elif 0 < short <= SLACK:
-        lines.append(f"{short} more shared tokens were read again: the last token, or the edge of a segment")
+        what = "1 more shared token was" if short == 1 else f"{short} more shared tokens were"
+        lines.append(f"{what} read again: the last token, or the edge of a segment")
     if record is not None and maker is not None and lookup.how == "trimmed" and _continues(request, maker):
         tail = record.tokens - lookup.cached_tokens
         loaded = state.server.loaded
@@ -241,7 +242,9 @@ def _policy_moved(state: SessionState, request: RequestState, difference: Differ
 
 
 def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
-    return (f"here: {difference.ours}", f"#{number}:   {difference.theirs}")
+    there = f"#{number}:"
+    width = max(len("here:"), len(there)) + 1
+    return (f"{'here:':<{width}}{difference.ours}", f"{there:<{width}}{difference.theirs}")
 
 
 def _lost(state: SessionState, lookup: LookedUp, base: RequestState) -> Reason:

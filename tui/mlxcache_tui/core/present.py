@@ -50,10 +50,10 @@ def _why(state: SessionState, request: RequestState) -> str:
         record = state.cache.records.get(entry)
         if record:
             maker = state.number_of(record.key)
-            parts.append(f"✂ evicted {policy_of(state, record.key)}" + (f" (#{maker})" if maker is not None else ""))
+            parts.append(f"→ threw out {policy_of(state, record.key)}" + (f" (#{maker})" if maker is not None else ""))
     for entry in request.evicted_inferred:
         if lost := state.cache.inferred.entries.get(entry):
-            parts.append(f"✂ ≈ evicted {policy_of(state, lost.key)} (#{state.number_of(lost.key)})")
+            parts.append(f"→ ≈ threw out {policy_of(state, lost.key)} (#{state.number_of(lost.key)})")
     return " · ".join(parts)
 
 
@@ -93,6 +93,7 @@ def request_row(state: SessionState, request: RequestState) -> RequestRow:
         reason=request.reason.kind if request.reason else "pending",
         why=_why(state, request),
         inferred=bool(request.reason and request.reason.inferred),
+        earlier=request.epoch < state.server.epoch,
     )
 
 
@@ -224,7 +225,7 @@ def _entry_row(state: SessionState, record: EntryRecord, *, victim: int | None) 
         gone_text = " · ".join(part for part in (f"by #{by}" if by else "", f"{record.rule} {record.limit}") if part)
     elif record.gone == "swallowed":
         longer = state.cache.records.get(record.swallowed_by or -1)
-        gone_text = f"part of a longer entry of #{by}" if by else ("part of a longer entry" if longer else "replaced")
+        gone_text = f"in a longer entry of #{by}" if by else ("in a longer entry" if longer else "replaced")
     else:
         gone_text = ""
     used = dict.fromkeys(number for key in record.used_by if (number := state.number_of(key)) is not None)

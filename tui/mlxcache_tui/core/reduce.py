@@ -232,6 +232,7 @@ def _empty(state: SessionState) -> None:
     """Another server, or another process of the same: its cache is its own."""
     server = state.server
     server.epoch += 1
+    state.dirty.update(state.requests)  # their rows are of an earlier process now
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
     server.observed = False
     _cut_foreign(state, "the server ended")

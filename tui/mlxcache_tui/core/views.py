@@ -86,6 +86,8 @@ class RequestRow(View, frozen=True, kw_only=True):
     """Short: `hit: 112 tokens of #1`, `evicted by #3 (count 2)`, or the error's line."""
     inferred: bool = False
     """The reason is inferred (drawn with ≈), not measured."""
+    earlier: bool = False
+    """It was sent to a server process that is gone, with all that was stored there."""
 
 
 class EntryRow(View, frozen=True, kw_only=True):
@@ -104,7 +106,7 @@ class EntryRow(View, frozen=True, kw_only=True):
     next_victim: bool
     gone: Literal["evicted", "swallowed"] | None
     gone_text: str
-    """`by #7 · count 2`; empty while it is stored."""
+    """`by #7 · count 2`, or `in a longer entry of #3`; empty while it is stored."""
 
 
 class WarningView(View, frozen=True, kw_only=True):

@@ -95,11 +95,10 @@ def _entry(entry: EntryRow, now_ns: int, layout: Layout, width: int) -> Line:
     if entry.gone is None:
         return line
     struck = _until_age(layout, cells)
-    sign = EVICTED if entry.gone == "evicted" else SWALLOWED
-    text = f"{sign} {entry.gone} {entry.gone_text}".rstrip()
+    text = f"{EVICTED} evicted {entry.gone_text}" if entry.gone == "evicted" else f"{SWALLOWED} {entry.gone_text}"
     rest = width - line_width(struck) - layout.gap
     look: Look = "bad" if entry.gone == "evicted" else "dim"
-    return (*recolour(struck, "gone"), Span(" " * layout.gap), *fit_line((Span(text, look),), rest))
+    return (*recolour(struck, "gone"), Span(" " * layout.gap), *fit_line((Span(text.rstrip(), look),), rest))
 
 
 def _until_age(layout: Layout, cells: list[Line]) -> Line:

@@ -13,15 +13,22 @@ from mlxcache_tui.draw.spans import Line, Look, Span
 _STATE_LONG = 18
 """Cells of the state column from which on it has room for the time left and the finish reason."""
 _WIDE = 134
+_MIDDLE = 110
+_WHY = 34
+"""Cells that most reasons need: for these, rates and waits give way."""
 
 
 @lru_cache(maxsize=32)
 def request_layout(width: int, digits: int = 3) -> Layout:
     """The columns that stand in `width` cells; `digits` of the largest number of a request."""
+    number = max(3, digits)
+    state = _STATE_LONG if width >= _MIDDLE else 13
+    # Where all but `wait` and `prefill` stand, 58 cells are for them and the blanks between.
+    why = max(18, min(_WHY, width - 58 - number - state))
     columns = (
-        Column("number", "#", max(3, digits), 0, "right"),
+        Column("number", "#", number, 0, "right"),
         Column("policy", "policy", 10, 4, most=24 if width >= _WIDE else 14),
-        Column("state", "state", 13, 1, most=_STATE_LONG),
+        Column("state", "state", state, 1, most=_STATE_LONG),
         Column("prompt", "prompt", 6, 7, "right"),
         Column("cached", "cached", 6, 10, "right"),
         Column("percent", "%", 5, 2, "right"),
@@ -31,7 +38,7 @@ def request_layout(width: int, digits: int = 3) -> Layout:
         Column("out", "out", 4, 9, "right"),
         Column("tps", "tok/s", 5, 6, "right"),
         Column("total", "total", 6, 8, "right"),
-        Column("why", "why", 18, 3, most=28),
+        Column("why", "why", why, 3),
     )
     return lay_out(columns, width, gap=2 if width >= _WIDE else 1)
 
@@ -40,7 +47,7 @@ def request_line(row: RequestRow, layout: Layout) -> Line:
     """One request in the columns of the layout."""
     cells = [_cell(row, column) for column in layout.columns]
     line = place(cells, layout)
-    return recolour(line, "dim") if row.warmup else line
+    return recolour(line, "dim") if row.warmup or row.earlier else line
 
 
 def _cell(row: RequestRow, column: Column) -> Line:

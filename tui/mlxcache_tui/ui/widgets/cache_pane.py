@@ -18,6 +18,9 @@ from mlxcache_tui.ui.widgets.line_view import LineView
 class CachePane(LineView):
     """Limits and column heads stand still at the top, the entries scroll below them."""
 
+    DEFAULT_CSS = """
+    CachePane { scrollbar-gutter: stable; }
+    """
     BORDER_TITLE = "Cache"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "toggle_view", "by policy"),

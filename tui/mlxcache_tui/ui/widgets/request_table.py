@@ -13,6 +13,7 @@ from textual.timer import Timer
 from mlxcache_tui.core.views import RequestRow
 from mlxcache_tui.draw.columns import Layout, head_line
 from mlxcache_tui.draw.request_lines import digits_of, request_layout, request_line
+from mlxcache_tui.draw.signs import RESTARTED
 from mlxcache_tui.draw.spans import Line, Span, fit_line, note_lines
 from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
 from mlxcache_tui.ui.widgets.line_view import LineView
@@ -21,6 +22,7 @@ _EMPTY = "no request yet: write one below and press ^s"
 _REST_S = 1 / 3
 _HERE = Span("▸", "strong")
 _ELSEWHERE = Span(" ")
+_EARLIER = Span(RESTARTED, "dim")
 
 
 class RequestTable(LineView):
@@ -191,7 +193,8 @@ class RequestTable(LineView):
         return request_layout(max(1, self.columns - 1), digits_of(self._rows))
 
     def _line(self, row: RequestRow, *, here: bool) -> Line:
-        return fit_line((_HERE if here else _ELSEWHERE, *request_line(row, self._layout)), self.columns)
+        mark = _HERE if here else _EARLIER if row.earlier else _ELSEWHERE
+        return fit_line((mark, *request_line(row, self._layout)), self.columns)
 
     def _refresh_row(self, index: int) -> None:
         y = index - self.scroll_offset.y + 1
