@@ -47,7 +47,7 @@ def test_each_conversation_is_one_entry_and_the_oldest_goes_first() -> None:
     (eviction,) = story.state.cache.evictions
     assert (eviction.policy, eviction.made_by, eviction.caused_by, eviction.inferred) == ("a", 1, 3, True)
     assert (eviction.bytes, eviction.rule, eviction.limit) == (None, "count", 2)
-    assert "≈ evicted a (#1)" in request_row(story.state, story.state.requests["c"]).why
+    assert "≈ threw out a (#1)" in request_row(story.state, story.state.requests["c"]).why
     assert story.state.log.rows[-1].text == "✂ ≈ evicted a, by #3: count limit 2 (inferred)"
 
 

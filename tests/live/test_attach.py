@@ -320,6 +320,7 @@ async def test_a_second_viewer_has_the_history_follows_and_sees_the_end(tmp_path
             state = engine.state
             await until(engine, lambda now: now.next_number > 1 and bool(now.cache.stored))
             (theirs,) = [request for request in state.requests.values() if request.number]
+            await until(engine, lambda _: theirs.outcome is not None)
             assert (theirs.ours, theirs.outcome) == (False, "done")
             again = await ask(engine, "May I, please?", POLICY)
             await until(engine, lambda _: again.reason is not None and not again.reason.inferred)
