@@ -66,5 +66,12 @@ def test_a_folded_traceback_tells_its_last_line() -> None:
     assert plain(log_line(Fold(list(traceback_rows(1)[:1])), 60)).startswith("  ▸ traceback, 1 line: ")
 
 
+def test_a_traceback_in_a_frame_is_named_by_its_exception() -> None:
+    dashes = log_row(1, "-" * 40, kind="traceback")
+    opening = log_row(2, "Exception occurred during processing of request from ('127.0.0.1', 1)", kind="traceback")
+    fold = Fold([dashes, opening, *traceback_rows(3), log_row(7, "-" * 40, kind="traceback")])
+    assert plain(log_line(fold, 44)).rstrip() == "  ▸ traceback, 7 lines: ValueError: bad"
+
+
 def test_the_width_is_that_of_what_is_shown() -> None:
     assert text_width(log_row(1, "2026-11-29 14:48:18,123 - INFO - 漢")) == len("14:48:18 INFO ") + 2

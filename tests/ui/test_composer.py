@@ -272,6 +272,15 @@ async def test_sending_tells_how_many_and_an_empty_message_is_refused(app: Compo
         assert app.sent == [2]
 
 
+async def test_who_only_watches_is_told_that_nothing_can_be_sent(app: ComposerApp) -> None:
+    async with app.run_test(size=(80, 24)):
+        app.composer.set_watch_only(True)
+        app.composer.show_forecast(ForecastView(text="would reuse ≈112 of 122 (#1)"))
+        assert app.text_of("#forecast") == "watching only (--watch): nothing can be sent"
+        app.composer.set_watch_only(False)
+        assert app.text_of("#forecast") == "would reuse ≈112 of 122 (#1)"
+
+
 async def test_the_forecast_is_drawn_as_text(app: ComposerApp) -> None:
     async with app.run_test(size=(80, 24)):
         app.composer.show_forecast(ForecastView(text="would reuse ≈112 of [122] (#1)"))

@@ -214,3 +214,17 @@ async def test_the_prompt_is_asked_for_once_and_shown_beside_another() -> None:
         assert not prefix.display
         app.detail.show_lens(None)
         assert "message 1: user" in app.text
+
+
+async def test_the_timeline_is_drawn_at_once_behind_the_prompt() -> None:
+    app = DetailApp(view())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.detail.is_mounted)
+        await pilot.press("tab", "tab")
+        await until(pilot, lambda: bool(app.wanted))
+        app.detail.show_lens(lens())
+        await until(pilot, lambda: not app.flow.display)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.flow.display)
+        assert app.text.startswith("wait ")
+        assert max(map(len, app.text.splitlines())) == 75

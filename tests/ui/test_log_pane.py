@@ -57,7 +57,7 @@ async def test_it_follows_until_the_reader_goes_up_and_again_from_the_end_on() -
         pane.show(log(*lines_of_log(27)))
         await pilot.pause()
         assert text_lines(app)[5].endswith("line 20")
-        assert subtitle(app) == "held · 7 new · all"
+        assert subtitle(app) == "held, end follows · 7 new · all"
         await pilot.press("end")
         assert text_lines(app)[5].endswith("line 27")
         assert subtitle(app) == "following · all"
@@ -146,14 +146,19 @@ async def test_search_marks_and_goes_to_matches() -> None:
         pane.focus()
         await pilot.press("slash", *"LINE 2")
         assert text_lines(app)[7].startswith("LINE 2")
+        assert subtitle(app) == "11 matches, enter goes there, esc ends"
         await pilot.press("enter")
+        assert subtitle(app) == "11 of 11, n N next, esc ends"
         assert "▸" in next(line for line in text_lines(app) if line.endswith("line 29"))
         await pilot.press("N")
+        assert subtitle(app) == "10 of 11, n N next, esc ends"
         assert any(line.startswith("▸") and line.endswith("line 28") for line in text_lines(app))
         await pilot.press("n", "n")
         assert any(line.startswith("▸") and line.endswith("line 2") for line in text_lines(app))
+        assert subtitle(app).startswith("1 of 11, ")
         await pilot.press("escape")
         assert not text_lines(app)[7].startswith("LINE 2")
+        assert subtitle(app) == "held, end follows · all"
 
 
 async def test_search_opens_the_traceback_that_holds_it_and_says_when_nothing_does() -> None:
@@ -163,6 +168,7 @@ async def test_search_opens_the_traceback_that_holds_it_and_says_when_nothing_do
         pane.start_search()
         await pilot.press(*"valueerror", "enter")
         assert any(line.startswith("▸") and line.endswith("ValueError: bad") for line in text_lines(app))
+        assert subtitle(app) == "1 of 1, n N next, esc ends"
         await pilot.press("slash", "x", "enter")
         assert "no match" in subtitle(app)
         await pilot.press("n")
@@ -187,10 +193,10 @@ async def test_the_filter_cycles_and_keeps_the_line_of_the_cursor() -> None:
         pane.focus()
         await pilot.press("home", "down", "down", "down")
         await pilot.press("f")
-        assert subtitle(app) == "held · warnings and errors"
+        assert subtitle(app) == "held, end follows · warnings and errors"
         assert [line[:4].strip() for line in text_lines(app)[:3]] == ["◆ ✂", "▸ 14", "▸"]
         await pilot.press("f")
-        assert subtitle(app) == "held · no progress, no access"
+        assert subtitle(app) == "held, end follows · no progress, no access"
         assert "progress" not in "\n".join(text_lines(app)[:8])
         await pilot.press("f", "end")
         assert subtitle(app) == "following · all"

@@ -122,6 +122,7 @@ async def test_nothing_is_sent_and_no_form_opens(path: Path) -> None:
         assert same(app.player.state, STORY.state)
         titles = [command.title for command in app.get_system_commands(app.screen)]
         assert any(title.startswith("eviction (e)") for title in titles)
+        assert sorted(title.partition(" ")[0].casefold() for title in titles).count("quit") == 1
         assert not any(title.startswith("send") for title in titles)
     assert {info.id for info in ACTIONS if info.id == "send"} <= set(OF_LIVE)
 

@@ -49,6 +49,22 @@ async def test_an_empty_table_says_what_to_do() -> None:
         assert "no request yet: write one below and press ^s" in "\n".join(screen_lines(app))
 
 
+async def test_an_empty_table_of_who_only_watches_invites_to_nothing() -> None:
+    app = TableApp()
+    async with app.run_test(size=(78, 8)) as pilot:
+        app.table.set_watch_only(True)
+        await pilot.pause()
+        assert "watching only: requests of others appear here" in "\n".join(screen_lines(app))
+
+
+async def test_rows_of_an_earlier_server_process_bear_its_sign() -> None:
+    app = TableApp()
+    async with app.run_test(size=(78, 8)) as pilot:
+        app.table.show((request_row(1, earlier=True), request_row(2)))
+        await pilot.pause()
+        assert [line[:4] for line in screen_lines(app)[1:3]] == ["↻  1", "▸  2"]
+
+
 async def test_the_cursor_follows_the_end_until_it_is_moved_away() -> None:
     app = TableApp()
     async with app.run_test(size=(78, 8)) as pilot:

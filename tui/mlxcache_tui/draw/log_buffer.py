@@ -123,6 +123,16 @@ class LogBuffer:
                 return index
         return None
 
+    def places(self, text: str) -> list[int]:
+        """`seq` of each row that holds the text (case does not matter), also of those in folded tracebacks."""
+        needle = text.casefold()
+        found: list[int] = []
+        for line in self.lines:
+            folded = line.rows if isinstance(line, Fold) and not line.open else ()
+            rows = folded if isinstance(line, Fold) else (line,)
+            found += [row.seq for row in rows if needle in shown_text(row).casefold()]
+        return found
+
     def _head_of(self, index: int) -> int:
         """The line of the head of the traceback that a line belongs to."""
         while index > 0 and not isinstance(self.lines[index], Fold):

@@ -40,7 +40,13 @@ def _text(line: Shown) -> tuple[str, Look]:
     count = f"{len(line.rows)} line" + ("s" if len(line.rows) != 1 else "")
     if line.open:
         return f"▾ traceback, {count}", "bad"
-    return f"▸ traceback, {count}: {line.rows[-1].text.strip()}", "bad"
+    return f"▸ traceback, {count}: {_cause(line.rows)}", "bad"
+
+
+def _cause(rows: list[LogRow]) -> str:
+    """The exception's own line: the last one that is neither indented nor part of the frame of dashes."""
+    own = (row.text.rstrip() for row in reversed(rows) if not row.text[:1].isspace() and row.text.strip("- "))
+    return next(own, rows[-1].text.strip())
 
 
 def _gutter(line: Shown, highlighted: int | None, *, here: bool) -> Line:

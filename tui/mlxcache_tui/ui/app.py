@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 ALL_PARTS: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 NOTICE_S = 10.0
+TWICE = ("Quit", "Keys", "Maximize", "Minimize")
+"""Commands of Textual's palette that quit, help and zoom of our table stand for."""
 
 
 class MonitorApp(App[int]):
@@ -279,7 +281,7 @@ class MonitorApp(App[int]):
             self.engine.submit(command)
 
     def get_system_commands(self, screen: Any) -> Any:
-        """The key table, by name, in the command palette; then Textual's own."""
+        """The key table, by name, in the command palette; then those of Textual's own that are not in it."""
         for info in ACTIONS:
             name, _, argument = info.id.partition("(")
             if info.id in ("detail", "palette") or not self.offers(info):
@@ -288,7 +290,7 @@ class MonitorApp(App[int]):
             call = getattr(self, f"action_{name}")
             argument = argument.strip("')")
             yield _command(f"{info.label}{keys}", info.help, (lambda c=call, a=argument: c(a)) if argument else call)
-        yield from super().get_system_commands(screen)
+        yield from (own for own in super().get_system_commands(screen) if own.title not in TWICE)
 
 
 def _command(title: str, text: str, call: Any) -> Any:

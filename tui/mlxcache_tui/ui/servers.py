@@ -7,6 +7,7 @@ from mlxcache_tui.core.events import ServerPhase
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.screens.start_form import StartForm
 from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.request_table import RequestTable
 
 if TYPE_CHECKING:
     from mlxcache_tui.ui.app import MonitorApp
@@ -60,7 +61,10 @@ class Servers:
         """Tell once when the server is lost; open the form where a port is taken; pass on what the model can do."""
         server = state.server
         loaded = server.loaded
-        self._app.monitor.query_one(Composer).set_thinking_available(loaded.thinking_switch if loaded else None)
+        composer = self._app.monitor.query_one(Composer)
+        composer.set_thinking_available(loaded.thinking_switch if loaded else None)
+        composer.set_watch_only(server.watch_only)
+        self._app.monitor.query_one(RequestTable).set_watch_only(server.watch_only)
         if server.phase == self._phase:
             return
         self._phase = server.phase

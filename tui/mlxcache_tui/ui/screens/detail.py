@@ -191,7 +191,8 @@ class DetailScreen(ModalScreen[None]):
         return tuple(blocks)
 
     def _timeline_blocks(self, view: DetailView) -> tuple[Block, ...]:
-        width = self.query_one("#body", TextFlow).scrollable_content_region.width
+        # Not the text's own width: behind the prompt it is hidden, and has none. One cell is for its scroll bar.
+        width = self.query_one("#summary").content_size.width - 1
         return (Block("bars", "\n".join(draw_timeline(view.timeline, width))),)
 
     # --- messages ----------------------------------------------------------------------------------------------------

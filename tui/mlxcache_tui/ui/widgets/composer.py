@@ -7,10 +7,9 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.events import DescendantBlur
 from textual.message import Message
-from textual.widgets import Input, Label, Select, Static, TextArea
+from textual.widgets import Input, Label, Select, TextArea
 
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.questions import Question, questions_for
@@ -18,6 +17,7 @@ from mlxcache_tui.core.text import clean_block, fit
 from mlxcache_tui.core.views import ForecastView
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainArea
+from mlxcache_tui.ui.widgets.forecast_line import ForecastLine
 from mlxcache_tui.ui.widgets.options_row import OptionsRow
 
 FIRST_POLICY = "returns"
@@ -49,8 +49,6 @@ class Composer(Vertical):
         & #user-row { height: 2fr; min-height: 2; }
         & #system, & #user { height: 1fr; }
         & #user { background: $boost; }
-        & #forecast { height: auto; max-height: 3; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & #forecast.-problem { color: $text-error; text-style: bold; }
         & #before-row.-shown, & #after-row.-shown { display: block; layout: horizontal; }
     }
     """
@@ -76,7 +74,7 @@ class Composer(Vertical):
         self._options = OptionsRow()
         self._options.set_reactive(OptionsRow.max_tokens, max_tokens)
         self._question = 0
-        self._forecast = ForecastView(text="")
+        self._forecast = ForecastLine(id="forecast")
         self._available: bool | None = None
         self._ready = False
 
@@ -97,7 +95,7 @@ class Composer(Vertical):
                     yield Label(name, classes="composer-name")
                 yield PlainArea(id=name, placeholder="no system message" if name == "system" else "")
         yield self._options
-        yield Static("", id="forecast", markup=False)
+        yield self._forecast
 
     # --- what the app says -------------------------------------------------------------------------------------------
 
@@ -113,12 +111,13 @@ class Composer(Vertical):
         if self._ready:
             self._options.thinking_available = available
 
+    def set_watch_only(self, watching: bool) -> None:
+        """Whether nothing can be sent from here: then it says so."""
+        self._forecast.set_watch_only(watching)
+
     def show_forecast(self, view: ForecastView) -> None:
         """What would happen if this were sent now."""
-        if self._forecast != view:
-            self._forecast = view
-            if self._ready:
-                self._draw_forecast()
+        self._forecast.show(view)
 
     # --- what the app asks and does ----------------------------------------------------------------------------------
 
@@ -143,7 +142,7 @@ class Composer(Vertical):
         if self.draft().user:
             self.post_message(self.SendRequested(self._options.count))
         elif self._ready:
-            self._draw_forecast(problem="nothing to send: the user message is empty")
+            self._forecast.refuse("nothing to send: the user message is empty")
 
     def next_question(self) -> None:
         """Put the next prepared question in place of the user message (undo brings that back)."""
@@ -230,7 +229,6 @@ class Composer(Vertical):
         self._ready = True
         self._offer_policies()
         self._options.thinking_available = self._available
-        self._draw_forecast()
         if not self._policies:
             self._set_question(0)
 
@@ -251,7 +249,7 @@ class Composer(Vertical):
             self._draw_question()
         else:
             self._draw_marks()
-        self._draw_forecast()
+        self._forecast.refuse("")
         self.post_message(self.Changed())
 
     @on(Input.Submitted, "#max-tokens")
@@ -372,16 +370,6 @@ class Composer(Vertical):
             text = " ".join(self._text_of(name).split())
             mark = fit(text, MARK_CELLS).rstrip() if text else "–"
             self.query_one(f"#{name}-mark", Chip).update(f"{name} {mark}")
-
-    def _draw_forecast(self, *, problem: str = "") -> None:
-        more = () if problem else self._forecast.more
-        lines: list[str | tuple[str, str]] = [
-            problem or self._forecast.text,
-            *((f"\n{line}", "$text-warning") for line in more),
-        ]
-        line = self.query_one("#forecast", Static)
-        line.update(Content.assemble(*lines))
-        line.set_class(bool(problem), "-problem")
 
     class Changed(Message):
         """The draft is another one than before."""

@@ -1,5 +1,6 @@
 """The lines of the log pane: a window on a bounded buffer that follows the end or is held where the reader is."""
 
+from bisect import bisect_right
 from typing import ClassVar, Literal
 
 from textual import events
@@ -46,6 +47,8 @@ class LogLines(LineView):
         self._at = -1
         self._left = 0
         self._needle = ""
+        self.place, self.matches = 0, 0
+        """Which match the reader was last taken to (0: none yet), and how many there were then."""
         self._highlighted: int | None = None
 
     @property
@@ -112,6 +115,7 @@ class LogLines(LineView):
         """Mark a text wherever it stands; empty: none."""
         if needle.casefold() != self._needle:
             self._needle = needle.casefold()
+            self.place, self.matches = 0, len(self._buffer.places(needle)) if needle else 0
             self.refresh()
 
     def seek(self, step: Literal[1, -1], *, inclusive: bool = False) -> bool:
@@ -125,6 +129,8 @@ class LogLines(LineView):
         if self._buffer.toggle_if_folded(found):
             self._all_new()
             found = self._buffer.find(self._needle, found, 1) or found
+        places = self._buffer.places(self._needle)
+        self.place, self.matches = bisect_right(places, self._buffer.lines[found].seq), len(places)
         self._go(found, follow=False)
         return True
 

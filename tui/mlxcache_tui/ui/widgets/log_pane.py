@@ -40,7 +40,6 @@ class LogPane(Vertical):
         self.lines = LogLines()
         self._field = PlainInput(placeholder="search the log: enter next, esc ends")
         self._words = ""
-        self._nothing = False
 
     def compose(self) -> ComposeResult:
         """Lines above, search field below."""
@@ -67,14 +66,13 @@ class LogPane(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Mark matches while they are typed."""
         event.stop()
-        self._nothing = False
         self.lines.search(event.value)
         self._say()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the nearest match above and leave the field; n and N go on from there."""
         event.stop()
-        self._nothing = not self.lines.seek(-1, inclusive=True)
+        self.lines.seek(-1, inclusive=True)
         self.lines.focus()
         self._say()
 
@@ -104,10 +102,11 @@ class LogPane(Vertical):
         self._field.value = ""
         self.lines.search("")
         self.lines.focus()
+        self._say()
 
     def action_seek_match(self, step: Literal[1, -1]) -> None:
         """Go to the next or previous match."""
-        self._nothing = bool(self._field.value) and not self.lines.seek(step)
+        self.lines.seek(step)
         self._say()
 
     def action_cycle_filter(self) -> None:
@@ -118,18 +117,27 @@ class LogPane(Vertical):
 
     def _say(self) -> None:
         """Where the reader is, in the border; set only when it changes, since that repaints the pane."""
-        if self.lines.following:
+        if self._field.value:
+            words = [self._matches()]
+        elif self.lines.following:
             words = ["following"]
         else:
-            words = ["held", *([f"{_roughly(self.lines.new)} new"] if self.lines.new else [])]
-        words.append(_FILTERS[self.lines.wanted])
-        if self._nothing:
-            words.append("no match")
+            words = ["held, end follows", *([f"{_roughly(self.lines.new)} new"] if self.lines.new else [])]
+        if not self._field.value or self.lines.wanted != "all":
+            words.append(_FILTERS[self.lines.wanted])
         text = " · ".join(words)
         if text != self._words:
             self._words = text
             # Plain content: a text would be read as markup.
             self.border_subtitle = Content(text)
+
+    def _matches(self) -> str:
+        lines = self.lines
+        if not lines.matches:
+            return "no match, esc ends"
+        if not lines.place:
+            return f"{lines.matches} match" + ("es" if lines.matches > 1 else "") + ", enter goes there, esc ends"
+        return f"{lines.place} of {lines.matches}, n N next, esc ends"
 
 
 def _roughly(count: int) -> str:

@@ -19,6 +19,7 @@ from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 _EMPTY = "no request yet: write one below and press ^s"
+_EMPTY_WATCHING = "watching only: requests of others appear here"
 _REST_S = 1 / 3
 _HERE = Span("▸", "strong")
 _ELSEWHERE = Span(" ")
@@ -49,6 +50,7 @@ class RequestTable(LineView):
         self._waiting: tuple[RequestRow, ...] | None = None
         self._at = -1
         """Index of the row under the cursor, -1 while there is none."""
+        self._note = _EMPTY
 
     @property
     def rows(self) -> tuple[RequestRow, ...]:
@@ -77,6 +79,13 @@ class RequestTable(LineView):
         else:
             self._refresh_rows(old)
         self._place_cursor(following=following)
+
+    def set_watch_only(self, watching: bool) -> None:
+        """Whether nothing can be sent from here: what an empty table says."""
+        note = _EMPTY_WATCHING if watching else _EMPTY
+        if note != self._note:
+            self._note = note
+            self.refresh()
 
     def _go_on(self) -> None:
         self._resting = None
@@ -185,7 +194,7 @@ class RequestTable(LineView):
             ground = "" if index != self._at else CURSOR if self.has_focus else CURSOR_BLURRED
             return self.strip(self._line(self._rows[index], here=index == self._at), ground)
         if not self._rows:
-            return self.strip(note_lines(_EMPTY, width, self.size.height - 1)[y - 1])
+            return self.strip(note_lines(self._note, width, self.size.height - 1)[y - 1])
         return Strip.blank(width, self.rich_style)
 
     @property
