@@ -269,6 +269,18 @@ async def test_another_kind_of_server_gives_rows_and_times() -> None:
         assert cache_view(engine.state).known == "unknown"
 
 
+async def test_its_model_is_believed_though_its_process_was_seen_first() -> None:
+    pid_known = asyncio.Event()
+
+    def answer(request: Received) -> Script:
+        return [pid_known, *llama(request)] if request.path == "/v1/models" else llama(request)
+
+    async with serve(answer) as stub, running(AttachServer(url=stub.url)) as engine:
+        await until(engine, lambda state: state.server.pid is not None)
+        pid_known.set()
+        await until(engine, lambda state: state.server.model == "gemma.gguf")
+
+
 async def test_something_that_holds_the_port_and_says_nothing() -> None:
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -53,15 +52,6 @@ def test_the_leash_ends_it(started: Callable[..., Child]) -> None:
     assert not child.stopping
 
 
-def test_the_leash_is_held_by_us_alone(started: Callable[..., Child]) -> None:
-    child = started(ENDS_WITH_STDIN)
-    other = subprocess.Popen([sys.executable, "-c", SLEEPS], stdout=subprocess.DEVNULL)
-    with other:
-        child.release()
-        until(lambda: child.poll() == 0)
-        other.kill()
-
-
 def test_without_a_leash_its_input_is_empty(started: Callable[..., Child]) -> None:
     child = started(ENDS_WITH_STDIN, leash=False)
     until(lambda: child.poll() == 0)
@@ -75,6 +65,13 @@ def test_it_is_ended_politely_and_hard(started: Callable[..., Child]) -> None:
     child = started(SLEEPS)
     child.kill()
     until(lambda: child.poll() == -signal.SIGKILL)
+
+
+def test_one_that_ended_by_itself_was_not_stopped(started: Callable[..., Child]) -> None:
+    child = started("print('over', flush=True)")
+    until(lambda: child.poll() == 0)
+    child.terminate()
+    assert not child.stopping
 
 
 def test_one_that_is_stopped_by_a_signal_is_seen_and_ends_too(started: Callable[..., Child]) -> None:

@@ -229,3 +229,11 @@ async def test_many_lines_arrive_whole_in_order_and_in_batches(path: Path) -> No
         await watch.until(lambda: len(watch.texts) >= count)
     assert [int(text.split()[1]) for text in watch.texts] == list(range(count))
     assert len(watch.events) < count / 50
+
+
+async def test_what_was_written_just_before_the_end_is_read(path: Path) -> None:
+    append(path, "one\n")
+    async with following(path) as watch:
+        await watch.until_texts("one")
+        append(path, "two\nlast words")
+    assert watch.texts == ["one", "two", "last words"]

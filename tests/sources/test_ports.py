@@ -82,3 +82,8 @@ def test_a_port_that_needs_rights_to_bind_is_not_taken(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("mlxcache_tui.sources.ports.socket.socket", Socket)
     assert holder(port) is None
+
+
+async def test_whether_a_connection_is_taken(listening: int) -> None:
+    assert await ports.accepts("127.0.0.1", listening)
+    assert not await ports.accepts("127.0.0.1", free_port("127.0.0.1"))

@@ -28,6 +28,7 @@ Spawn = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 Send = Callable[[Draft], "asyncio.Task[None] | None"]
 
 POLL_S = 0.1
+END_POLL_S = 0.05
 STOP_PATIENCE_S = 2.0
 """Seconds that a server gets to end by itself; it saves nothing, and SIGTERM ends it at once."""
 LOOK_S = 2.0
@@ -189,7 +190,7 @@ class Lifecycle:
         """Wait until the port is open, warm up with one token, then watch."""
         vitals, child = self._vitals, launched.child
         # A bare connection leaves no line in the log, unlike a question for /health.
-        while not await _accepts(launched.host, launched.port) or (vitals.observed and vitals.loading):
+        while not await ports.accepts(launched.host, launched.port) or (vitals.observed and vitals.loading):
             if child.poll() is not None:
                 return
             await asyncio.sleep(POLL_S)
@@ -243,13 +244,13 @@ class Lifecycle:
 
     async def _end(self, child: Child) -> None:
         child.terminate()
-        for _ in range(int(STOP_PATIENCE_S / POLL_S)):
+        for _ in range(int(STOP_PATIENCE_S / END_POLL_S)):
             if child.poll() is not None:
                 break
-            await asyncio.sleep(POLL_S / 2)
+            await asyncio.sleep(END_POLL_S)
         while child.poll() is None:
             child.kill()
-            await asyncio.sleep(POLL_S / 2)
+            await asyncio.sleep(END_POLL_S)
         self._say_exited(child, child.poll() or 0)
 
     async def _leave(self, *, keep: bool = False) -> None:
@@ -379,7 +380,8 @@ class Lifecycle:
         self._models = () if mlx_lm else models
         # mlx_lm lists what lies in the Hugging Face cache: only a list of one can be the model that it serves.
         model = models[0] if len(models) == 1 or (models and not mlx_lm) else None
-        known = model if self._vitals.pid is None else None
+        # … and the command line of its process says it better.
+        known = None if mlx_lm and self._vitals.pid is not None else model
         self._emit(ev.ServerIdentified(at_ns=self._clock(), origin="http", software=software, model=known))
 
     # --- small things ---
@@ -389,12 +391,3 @@ class Lifecycle:
 
     def _warn(self, text: str) -> None:
         self._emit(ev.Noticed(at_ns=self._clock(), origin="program", level="warning", pane="server", text=text))
-
-
-async def _accepts(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(host, port)
-    except OSError:
-        return False
-    writer.close()
-    return True

@@ -54,7 +54,8 @@ class Child:
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM ends mlx_lm.server at once, also one that was stopped by a signal)."""
-        self.stopping = True
+        # One that ended by itself was not stopped by us: how it ended is still told, and its log kept.
+        self.stopping = self.poll() is None
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)
 

@@ -27,7 +27,8 @@ async def tail(path: Path, emit: Emit, clock: Clock, *, from_start: bool, poll_s
     """Emit what is written to `path`, until cancelled: `LogRead`, `CacheCounted`, `ModelFetchProgressed`.
 
     Looks every `poll_s` seconds. `from_start` tells whether what is in the file already is read (at most the last
-    8 MB). A file that cannot be read becomes one `Noticed`, and is tried again.
+    8 MB). A file that cannot be read becomes one `Noticed`, and is tried again. What was written before the
+    cancellation is read to its end.
     """
     follower = _Follower(path, emit, clock, from_start=from_start)
     try:
@@ -35,7 +36,7 @@ async def tail(path: Path, emit: Emit, clock: Clock, *, from_start: bool, poll_s
             pause = 0.0 if follower.step() else poll_s
             await asyncio.sleep(pause)
     finally:
-        follower.close()
+        follower.finish()
 
 
 class _Follower:
@@ -49,6 +50,14 @@ class _Follower:
         self._reader = LogReader()
         self._read_at = 0
         self._told: str | None = None
+
+    def finish(self) -> None:
+        """Read what is left (bounded: somebody may go on writing), and give back the file."""
+        for _ in range(HISTORY_BYTES // CHUNK_BYTES):
+            if not self.step():
+                break
+        self._say(self._reader.flush(self._clock()))
+        self.close()
 
     def close(self) -> None:
         """Give back the file."""

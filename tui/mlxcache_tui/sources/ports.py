@@ -1,5 +1,6 @@
 """Who holds a port on this machine, and which one is free."""
 
+import asyncio
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,16 @@ def free_port(host: str) -> int:
     with socket.socket(family, kind, protocol) as probe:
         probe.bind(address)
         return int(probe.getsockname()[1])
+
+
+async def accepts(host: str, port: int) -> bool:
+    """Whether a connection is taken there. It is closed unused: that leaves no line in a server's log."""
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _listener(port: int) -> int | None:
