@@ -38,8 +38,8 @@ def own_folders(tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(autouse=True)
 def fixed_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same terminal everywhere: true colour, no size, no settings of the person's."""
+    """The same terminal everywhere: true colour, no size, no settings and no key of the person's."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_THEME"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_THEME", "MLXCACHE_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -38,6 +38,13 @@ def test_the_list_as_json(two: list[Path], capsys: pytest.CaptureFixture[str]) -
     assert [session["requests"] for session in whole["sessions"]] == [4, 4]
 
 
+def test_a_list_that_cannot_be_written_is_one_line(
+    two: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sessions", "--json", str(tmp_path / "none" / "list.json")]) == 2
+    assert "cannot be written: no such file or directory" in capsys.readouterr().err
+
+
 def test_none_yet(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sessions"]) == 0
     assert "no session was recorded yet" in capsys.readouterr().out

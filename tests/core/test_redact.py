@@ -3,6 +3,7 @@
 from typing import get_type_hints
 
 import msgspec
+import pytest
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import encode_event, text_id_of
@@ -40,6 +41,35 @@ def test_an_answer_is_one_mark_with_its_length() -> None:
     answer = "".join(state.requests["a"].answer)
     assert answer.startswith("[3 characters, ")
     assert answer == "".join(state.requests["b"].answer)
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("HTTP 400: zebra", "HTTP 400: ["),
+        ("ValueError: zebra", "ValueError: ["),
+        ("jinja2.exceptions.TemplateError: zebra", "jinja2.exceptions.TemplateError: ["),
+        ("the server reported: zebra", "the server reported: ["),
+        ("zebra without any head", "["),
+        ("the stream ended without [DONE]", "the stream ended without [DONE]"),
+        ("nothing answers at http://127.0.0.1:1: start it", "nothing answers at http://127.0.0.1:1: start it"),
+    ],
+)
+@pytest.mark.parametrize("origin", ["client", "observer"])
+def test_the_words_of_a_failure_are_not_the_servers(error: str, kept: str, origin: ev.Origin) -> None:
+    (shown,) = redacted([ev.RequestEnded(at_ns=1, origin=origin, key="a", outcome="failed", error=error)])
+    assert isinstance(shown, ev.RequestEnded)
+    assert shown.error is not None
+    assert shown.error.startswith(kept)
+    assert "zebra" not in shown.error
+
+
+def test_a_snapshot_names_no_home() -> None:
+    entry = ev.EntryState(entry=1, type="user", tokens=1, bytes=1, inserted_ns=1, model="/home/ottilie/models/m")
+    event = ev.CacheSnapshot(at_ns=1, origin="observer", entries=(entry,), max_count=1, max_bytes=None, bytes=1)
+    (shown,) = redacted([event])
+    assert isinstance(shown, ev.CacheSnapshot)
+    assert shown.entries[0].model == "~/models/m"
 
 
 def test_equal_texts_are_equal_within_one_export_only() -> None:

@@ -33,6 +33,52 @@ def test_the_observer_of_the_same_process_is_no_restart() -> None:
     assert not story.state.memory.marks
 
 
+def test_what_went_to_a_server_elsewhere_is_no_earlier_request() -> None:
+    story = Story()
+    story.server()
+    story.sent("a", entry=1)
+    target = ev.ServerTargeted(at_ns=story.tick(), origin="program", url="http://127.0.0.1:9", mode="attached")
+    story.tell(target)
+    story.compose("b")
+    story.look_up("b", prompt=100)
+    reason = story.state.requests["b"].reason
+    assert reason is not None
+    assert reason.kind == "first"
+    assert not story.state.cache.warm_before
+
+
+def connected(pid: int, missing: tuple[str, ...] = (), **flags: object) -> ev.ObserverConnected:
+    return ev.ObserverConnected(
+        at_ns=1, origin="observer", protocol=1, pid=pid, mlx_lm="9.9", mlx=None, python="3", hooks=(), missing=missing,
+        flags=flags,
+    )  # fmt: skip
+
+
+def test_entries_that_cannot_be_watched_are_not_said_to_be_known() -> None:
+    state = fold([connected(1, missing=("PromptTrie.add", "MLX memory"))])
+    assert state.server.observed
+    assert state.cache.known == "unknown"
+    assert "mlx-lm 9.9 has nothing to watch it by: PromptTrie.add, MLX memory" in state.notices[0].text
+    assert fold([connected(1)]).cache.known == "observer"
+
+
+def test_somebody_elses_server_that_was_started_anew_has_its_own_flags() -> None:
+    target = ev.ServerTargeted(at_ns=1, origin="program", url="http://x", mode="attached")
+    state = fold([target, connected(1, prompt_cache_size=3), connected(2, prompt_cache_size=5)])
+    assert state.server.flags == {"prompt_cache_size": 5}
+
+
+def test_another_clients_request_whose_end_was_lost_is_not_open_for_ever() -> None:
+    story = Story()
+    story.server()
+    story.compose("o1", origin="observer", purpose="foreign")
+    story.compose("o2", origin="observer", purpose="foreign")
+    story.tell(ev.EventsLost(at_ns=story.tick(), origin="observer", count=9))
+    assert story.state.requests["o1"].outcome == "cut"
+    story.tell(ev.PrefillProgressed(at_ns=story.tick(), origin="observer", key="o2", done=1, total=2))
+    assert (story.state.requests["o2"].outcome, story.state.requests["o2"].error) == (None, None)
+
+
 def test_an_exit_tells_its_cause_and_ends_foreign_requests() -> None:
     story = Story()
     story.server()

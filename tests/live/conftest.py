@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def start(tiny_model: Callable[[Kind], Path]) -> Iterator[Start]:
     """Start an observed server with flags of the test's own; stopped after it."""
     with ExitStack() as stack:
 
-        def run(kind: Kind = "tiny", *, leash: int | None = None, **flags: object) -> Server:
+        def run(kind: Kind = "tiny", *, leash: int | None = None, **flags: Any) -> Server:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mlxc-", dir="/tmp")))
             return stack.enter_context(observed_server(tiny_model(kind), folder, leash=leash, **flags))
 

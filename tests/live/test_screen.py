@@ -108,7 +108,7 @@ async def test_the_detail_shows_a_request_and_goes_on_to_the_next(tmp_path: Path
         await pilot.pause()
         await pilot.press("w", "escape")
         await pilot.pause()
-        assert app.screen is app.monitor
+        assert app.screen_stack[-1] is app.monitor
 
 
 async def test_several_at_once_and_cancel(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.core.events import Noticed
-from mlxcache_tui.store.recorder import FLUSH_S, Recorder
+from mlxcache_tui.store.recorder import FLUSH_S, Recorder, save_problem
 from mlxcache_tui.store.replay import read_session
 
 
@@ -189,10 +189,23 @@ def test_kill_9_leaves_whole_lines_from_the_first_on(path: Path) -> None:
     assert len(session.events) > 100
 
 
-def test_a_file_that_was_open_to_others_is_closed_to_them(tmp_path: Path) -> None:
+def test_a_file_that_is_there_already_is_not_added_to(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
-    path.touch(0o644)
+    path.write_text("mine\n")
+    told: list[str] = []
     recorder = Recorder(path)
-    recorder.append(Noticed(at_ns=1, origin="program", level="info", pane="server", text="hello"))
+    recorder.on_failure = told.append
+    recorder.append(event(1))
     recorder.close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == "mine\n"
+    assert told == [f"the session is no longer recorded: {path}: file exists"]
+
+
+def test_what_cannot_take_a_session_is_told_before(tmp_path: Path) -> None:
+    taken = tmp_path / "taken.jsonl"
+    taken.touch()
+    assert save_problem(str(tmp_path / "new.jsonl")) is None
+    assert save_problem("/dev/null") is None
+    assert "is there already" in (save_problem(str(taken)) or "")
+    assert "is a folder" in (save_problem(str(tmp_path)) or "")
+    assert "there is no folder" in (save_problem(str(tmp_path / "none" / "new.jsonl")) or "")

@@ -27,6 +27,7 @@ from mlxcache_tui.report.json import to_json
 from mlxcache_tui.report.markdown import to_markdown
 from mlxcache_tui.report.text import progress_lines, run_lines
 from mlxcache_tui.store.files import write_report
+from mlxcache_tui.store.recorder import save_problem
 from mlxcache_tui.store.scenario_files import load_scenario
 
 DONE, FAILED, BAD_INPUT, NO_SERVER, INTERRUPTED = 0, 1, 2, 3, 130
@@ -233,7 +234,9 @@ def _output_problems(args: argparse.Namespace) -> list[str]:
     problems = []
     if args.json == "-" and args.markdown == "-":
         problems.append("--json - and --markdown -: standard output takes one of them; give the other a file")
-    for target in (args.json, args.markdown, args.save):
+    if args.save is not None and (problem := save_problem(args.save)):
+        problems.append(problem)
+    for target in (args.json, args.markdown):
         if target is None or target == "-":
             continue
         path = Path(target)

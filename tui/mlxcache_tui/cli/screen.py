@@ -12,6 +12,7 @@ from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.store.recorder import save_problem
 
 BAD_INPUT = 2
 HOST, PORT = "127.0.0.1", 8080
@@ -72,6 +73,8 @@ def settings_of(args: argparse.Namespace) -> tuple[Settings | None, str]:
     start = _start(args, flags)
     if flags and not isinstance(start, ServerSpec):
         return None, "flags behind -- are for a server that we start: add --demo or --model"
+    if args.save is not None and (problem := save_problem(args.save)):
+        return None, problem
     return Settings(start=start, save_path=args.save), ""
 
 

@@ -20,6 +20,7 @@ from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.measure import server_text
 from mlxcache_tui.engine.setup import open_engine
+from mlxcache_tui.store.recorder import save_problem
 
 DONE, BAD_INPUT, NO_SERVER = 0, 2, 3
 OVER = ("exited", "worker_dead")
@@ -41,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes or the server is gone; returns the exit status."""
     values, error = split_flags(shlex.join(args.server_flags))
     flags, errors = check_flags(values, ServerHelp())
-    problems = [*([error] if error else []), *errors.values()]
+    unsaved = save_problem(args.save) if args.save is not None else None
+    problems = [*filter(None, (error, unsaved)), *errors.values()]
     for problem in problems:
         _say(problem)
     if problems:

@@ -10,6 +10,7 @@ import msgspec
 
 from mlxcache_tui.core.units import human_bytes, human_duration, human_percent
 from mlxcache_tui.report.format import text_table
+from mlxcache_tui.store.files import write_report
 from mlxcache_tui.store.paths import PathsError, sessions_dir
 from mlxcache_tui.store.sessions import SessionInfo, age_days, list_sessions, started_text
 
@@ -49,10 +50,11 @@ def _list(found: Sequence[SessionInfo], folder: Path, target: str | None) -> int
     if target is not None:
         whole = {"schema": 1, "folder": str(folder), "sessions": [msgspec.to_builtins(info) for info in found]}
         text = json.dumps(whole, indent=2) + "\n"
-        if target == "-":
-            print(text, end="")
-        else:
-            Path(target).write_text(text, encoding="utf-8")
+        try:
+            write_report(target, text)
+        except OSError as error:
+            _say(f"{target}: cannot be written: {(error.strerror or str(error)).lower()}")
+            return BAD_INPUT
         return DONE
     if not found:
         print(f"no session was recorded yet in {folder}")

@@ -204,7 +204,7 @@ def _earlier_twin(state: SessionState, request: RequestState) -> RequestState | 
     for earlier in reversed(state.requests.values()):
         if earlier is request or earlier.purpose == "readiness" or not earlier.messages:
             continue
-        if earlier.composed_ns > request.composed_ns:
+        if earlier.composed_ns > request.composed_ns or earlier.epoch < state.server.first_epoch:
             continue
         if earlier.messages[0] == first:
             return earlier
@@ -259,7 +259,7 @@ def _lost(state: SessionState, lookup: LookedUp, base: RequestState) -> Reason:
 
     record = _last_fate(state, base)
     if record is None:
-        return reason(*_never_stored(base))
+        return reason(*_never_stored(base, lookup))
     if record.gone == "evicted":
         return _evicted(state, record, base, lookup, like)
     sequential = next((r for r in (lookup, base.lookup) if r is not None and r.path == "sequential"), None)
@@ -305,11 +305,11 @@ def _last_fate(state: SessionState, base: RequestState) -> EntryRecord | None:
     return max(fates, key=lambda record: record.gone_ns or 0, default=None)
 
 
-def _never_stored(base: RequestState) -> tuple[ReasonKind, str, str]:
+def _never_stored(base: RequestState, lookup: LookedUp) -> tuple[ReasonKind, str, str]:
     if base.outcome in ("cancelled", "failed", "cut"):
         text = f"#{base.number} was {base.outcome} before its prompt was stored"
         return "cancelled", f"#{base.number} was {base.outcome} before it was stored", text
-    if base.stamps.ended is None:
+    if base.stamps.ended is None or base.stamps.ended > lookup.at_ns:
         text = f"#{base.number} was still being computed at the look-up; send one first, then the others"
         return "in_flight", f"#{base.number} was still in flight", text
     return "unknown", "unknown", f"nothing of #{base.number} is known to have been stored"

@@ -27,7 +27,6 @@ _KEPT = (
     ev.UsageReported,
     ev.EntrySwallowed,
     ev.EntryEvicted,
-    ev.CacheSnapshot,
     ev.CacheCounted,
     ev.MlxMemorySampled,
     ev.MemorySampled,
@@ -46,7 +45,18 @@ _HARMLESS_LINES = ("progress", "cache", "bar", "access")
 _HARMLESS_RECORDS = re.compile(r"(?:Starting httpd|Prompt processing progress|Prompt Cache:|KV Caches:|- \w+: \d+ seq)")
 _RECORD = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - [A-Z]+ - )(.*)", re.DOTALL)
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"']+|(?<![\w.])/root(?=/)")
-_STATUS = re.compile(r"(HTTP \d{3})(: .*)", re.DOTALL)
+_ERROR_HEAD = re.compile(r"HTTP \d{3}: |the server reported: |[\w.]*(?:Error|Exception): ")
+"""How a line begins whose rest is somebody else's words: the status, or the kind of a failure."""
+_OUR_ERRORS = (
+    "the stream ended ",
+    "the server's answer is longer than ",
+    "the server sent a stream event that is too long",
+    "no server yet",
+    "nothing answers at ",
+    "the connection to ",
+    "no connection to ",
+)
+"""How the lines begin that are all our own."""
 _NAMED_STRINGS = ("model", "draft_model", "host", "log_level")
 """Parameters and flags whose words may be shown."""
 
@@ -66,6 +76,9 @@ class Redactor:
                 return [_with(event, text="")]
             case ev.RequestEnded(key=key, origin=origin, error=error):
                 return [*self._texts_of(key, origin, event.at_ns), _with(event, error=self._error(error))]
+            case ev.CacheSnapshot(entries=entries):
+                named = (_with(entry, model=_without_home(entry.model)) for entry in entries)
+                return [_with(event, entries=tuple(named))]
             case ev.LookedUp() | ev.EntryInserted():
                 return [_with(event, tokens=_with(event.tokens, new=()), model=_without_home(event.model))]
             case ev.LogRead(lines=lines):
@@ -131,8 +144,11 @@ class Redactor:
 
     def _error(self, error: str | None) -> str | None:
         """A server's own words on a failure may repeat what it was sent."""
-        match = _STATUS.match(error or "")
-        return f"{match.group(1)} {self.mark(match.group(2))}" if match else _without_home(error)
+        if not error or error.startswith(_OUR_ERRORS):
+            return _without_home(error)
+        match = _ERROR_HEAD.match(error)
+        head = match.group() if match else ""
+        return head + self.mark(error.removeprefix(head))
 
     def _values(self, values: dict[str, Any]) -> dict[str, Any]:
         """Parameters: numbers and switches as they are, words and lists as marks but for a few names."""

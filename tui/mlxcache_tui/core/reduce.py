@@ -13,6 +13,8 @@ from mlxcache_tui.core.views import MemoryMark, NoticeView
 
 Part = Literal["server", "requests", "cache", "memory", "log", "notices"]
 
+ENTRY_HOOKS = {"PromptTrie.add", "CacheOrder.push"}
+"""What the observer must have hooked to know the entries; the other names in its `missing` concern requests."""
 _NOTHING: frozenset[Part] = frozenset()
 _SERVER: frozenset[Part] = frozenset({"server"})
 
@@ -96,6 +98,7 @@ def _apply_session(state: SessionState, event: _Session) -> frozenset[Part]:
         case ev.Noticed(level=level, pane=pane, text=text):
             return _notice(state, level, pane, text)
         case ev.EventsLost(count=count):
+            _cut_foreign(state, reduce_requests.LOST)
             text = f"{count} events of the server were lost: this viewer was too slow; what they said is unknown"
             return _notice(state, "warning", "server", text)
         case ev.SourceFailed(source=source, error=error):
@@ -172,6 +175,8 @@ def _target(state: SessionState, event: ev.ServerTargeted) -> None:
         if event.mode == "attached":
             server.pid, server.flags, server.command = None, {}, ()
             _empty(state)
+            server.first_epoch = server.epoch
+            state.cache.warm_before.clear()
     server.url, server.mode, server.watch_only = event.url, event.mode, event.watch_only
     server.model = event.model
     server.log_path = event.log_path
@@ -205,13 +210,18 @@ def _observer_connected(state: SessionState, event: ev.ObserverConnected) -> Non
     if server.pid != event.pid:
         _new_process(state, event.pid, event.started_ns or event.at_ns)
         server.phase, server.text = "starting", ""
-    server.observed, server.hooks_missing = True, event.missing
+    server.observed = True
     server.mlx_lm = event.mlx_lm or server.mlx_lm
     server.mlx = event.mlx or server.mlx
-    server.flags = {**event.flags, **server.flags}
+    # A server of ours says its flags before it has read them; somebody else's may be another than before.
+    server.flags = {**event.flags, **server.flags} if server.mode == "launched" else event.flags
     server.log_path = event.log_path or server.log_path
     server.model = server.model or event.flags.get("model")
-    state.cache.known, state.cache.inferred = "observer", InferredCache(off=True)
+    if ENTRY_HOOKS.isdisjoint(event.missing):
+        state.cache.known, state.cache.inferred = "observer", InferredCache(off=True)
+    if event.missing:
+        names, version = ", ".join(event.missing), event.mlx_lm or "of unknown version"
+        _notice(state, "info", "server", f"unknown here, since mlx-lm {version} has nothing to watch it by: {names}")
     reduce_cache.take_limits(state, event.flags)
 
 

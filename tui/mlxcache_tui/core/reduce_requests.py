@@ -21,6 +21,8 @@ _RequestEvent = (
 )
 _TOUCHED: frozenset[Part] = frozenset({"server", "requests"})
 _NOTHING: frozenset[Part] = frozenset()
+LOST = "events were lost: how it ended is unknown"
+"""Told of another client's open request; whatever comes of it later shows that it goes on."""
 KEPT_TEXT = 65_536
 """Characters of an answer that are kept in memory; the session file has them all."""
 
@@ -34,6 +36,8 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
     if request is None:
         return _NOTHING
     state.dirty.add(event.key)
+    if request.error == LOST:
+        request.outcome = request.error = None
     stamps = request.server if event.origin == "observer" else request.client
     match event:
         case ev.RequestSent(connect_ns=connect_ns):

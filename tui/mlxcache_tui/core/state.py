@@ -228,7 +228,6 @@ class ServerState:
     platform: str | None = None
     software: str | None = None
     observed: bool = False
-    hooks_missing: tuple[str, ...] = ()
     log_path: str | None = None
     fetch_percent: float | None = None
     loading_since: int | None = None
@@ -236,6 +235,8 @@ class ServerState:
     exit_tail: tuple[str, ...] = ()
     epoch: int = 0
     """Counts the server processes seen; a request of an earlier epoch met another (empty) cache."""
+    first_epoch: int = 0
+    """The first at this address: what was sent to a server elsewhere tells nothing here."""
 
 
 @dataclass(slots=True)

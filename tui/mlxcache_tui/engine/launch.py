@@ -49,7 +49,7 @@ async def resolve_model(
 ) -> str:
     """The model as the server is told it: a folder for `demo:KIND` (made or fetched once), else the name as it is.
 
-    Setting `give_up` ends the making or fetching.
+    `emit` is called on this loop. Setting `give_up` ends the making or fetching.
 
     Raises:
         LaunchError: the demo model cannot be had, or the name is a folder that is not there or has no model in it.
@@ -57,13 +57,16 @@ async def resolve_model(
     if not spec.model.startswith(DEMO):
         return _named_model(spec.model)
 
+    loop = asyncio.get_running_loop()
+
     def report(progress: DemoProgress) -> None:
         known = progress.done_bytes is not None and progress.total_bytes
         percent = 100 * progress.done_bytes / progress.total_bytes if known else None  # type: ignore[operator]
         text = progress.text
         if known and progress.done_bytes is not None and progress.total_bytes is not None:
             text = f"{text} {human_bytes(progress.done_bytes)} of {human_bytes(progress.total_bytes)}"
-        emit(ModelFetchProgressed(at_ns=clock(), origin="program", text=text, percent=percent))
+        told = ModelFetchProgressed(at_ns=clock(), origin="program", text=text, percent=percent)
+        loop.call_soon_threadsafe(emit, told)  # it is fetched on another thread
 
     try:
         kind: Any = spec.model.removeprefix(DEMO)

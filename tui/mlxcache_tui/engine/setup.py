@@ -37,7 +37,9 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine]:
 def _recorder(settings: Settings) -> tuple[Recorder | None, tuple[str, ...]]:
     """The session file; None and a line where it has no place to be: the session goes on unrecorded."""
     try:
-        path = Path(settings.save_path) if settings.save_path else session_path(datetime.now().astimezone())
+        path = (
+            Path(settings.save_path).expanduser() if settings.save_path else session_path(datetime.now().astimezone())
+        )
     except PathsError as error:
         return None, (f"the session is not recorded: {error}",)
     return Recorder(path), ()

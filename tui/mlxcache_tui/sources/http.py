@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import functools
 import json
+import os
 import random
 import socket
 import ssl
@@ -17,6 +19,8 @@ from mlxcache_tui.core.events import AnyEvent
 from mlxcache_tui.core.exchange import Exchange
 from mlxcache_tui.core.reply import Identity, one_line
 
+API_KEY_VARIABLE = "MLXCACHE_API_KEY"
+"""Where the key for a server that wants one is taken from: never a flag (others see those), never a file of ours."""
 CONNECT_SECONDS = 5.0
 RETRY_DELAYS_S = (0.1, 0.3, 0.9)
 """Waits before a connection that the server never took is tried again; each is spread by half to thin a burst out."""
@@ -32,29 +36,14 @@ class Sender:
     """Sends drafts to one server; `emit` gets the events (origin `client`), `clock` gives monotonic nanoseconds.
 
     Each request has a connection of its own, as the server closes it after the reply. There is no limit on the time
-    between bytes unless `read_timeout_s` sets one: a long prefill is silent on some servers. `api_key` goes into the
-    Authorization header and nowhere else.
-
-    Raises:
-        ValueError: the API key has characters that a header cannot carry.
+    between bytes: a long prefill is silent on some servers.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        emit: Emit,
-        clock: Clock,
-        *,
-        api_key: str | None = None,
-        read_timeout_s: float | None = None,
-    ) -> None:
-        if api_key and not (api_key.isascii() and api_key.isprintable()):
-            raise ValueError("the API key has characters that cannot be sent: it must be plain ASCII on one line")
+    def __init__(self, base_url: str, emit: Emit, clock: Clock) -> None:
         self._url = base_url
         self._emit = emit
         self._clock = clock
-        self._secret = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._timeout = httpx.Timeout(None, connect=CONNECT_SECONDS, read=read_timeout_s)
+        self._timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
         self._tls = _tls_for(base_url)
         self._known: set[Identity] = set()
 
@@ -67,6 +56,10 @@ class Sender:
         try:
             path, body = build_body(draft)
             content = json.dumps(body, allow_nan=False).encode()
+            secret = authorization()
+        except BadKeyError as error:
+            self._tell(exchange.broke(str(error), self._clock()))
+            return
         except (TypeError, ValueError) as error:
             self._tell(exchange.broke(f"the request cannot be written as JSON: {one_line(str(error))}", self._clock()))
             return
@@ -75,7 +68,7 @@ class Sender:
             "Accept-Encoding": "identity",
             "X-Mlxcache-Request": key,
             "X-Mlxcache-Meta": meta_header(draft),
-            **self._secret,
+            **secret,
         }
         try:
             await self._attempts(exchange, path, headers, content)
@@ -188,10 +181,11 @@ class Reply(NamedTuple):
 async def get(base_url: str, path: str, timeout_s: float, max_bytes: int = 1 << 20) -> Reply | str:
     """The reply to one GET within `timeout_s` (all of it), or one line that says why there is none. Never raises."""
     try:
+        headers = {"Accept-Encoding": "identity", **authorization()}
         async with (
             asyncio.timeout(timeout_s),
             _client(_tls_for(base_url), httpx.Timeout(timeout_s)) as client,
-            client.stream("GET", endpoint(base_url, path), headers={"Accept-Encoding": "identity"}) as response,
+            client.stream("GET", endpoint(base_url, path), headers=headers) as response,
         ):
             body = b""
             async for chunk in response.aiter_bytes():
@@ -199,6 +193,8 @@ async def get(base_url: str, path: str, timeout_s: float, max_bytes: int = 1 << 
                 if len(body) >= max_bytes:
                     break
             return Reply(response.status_code, dict(response.headers), body[:max_bytes])
+    except BadKeyError as error:
+        return str(error)
     except TimeoutError:
         return f"no answer from {shown_url(base_url)} within {timeout_s:g} s"
     except _FAILURES as error:
@@ -249,9 +245,33 @@ def _os_errors(error: BaseException | None) -> Iterator[OSError]:
         error = error.__cause__ or error.__context__
 
 
+class BadKeyError(ValueError):
+    """The key has characters that a header cannot carry; one line that does not show it."""
+
+
+def authorization() -> dict[str, str]:
+    """The header that carries the person's key, if there is one; it goes nowhere else.
+
+    Raises:
+        BadKeyError: see there.
+    """
+    key = os.environ.get(API_KEY_VARIABLE, "").strip()
+    if not key:
+        return {}
+    if not (key.isascii() and key.isprintable()):
+        raise BadKeyError(f"{API_KEY_VARIABLE} has characters that cannot be sent: it must be plain ASCII on one line")
+    return {"Authorization": f"Bearer {key}"}
+
+
 def _tls_for(url: str) -> ssl.SSLContext:
-    # Reading the certificates takes tens of milliseconds; a plain address needs none, and an empty store trusts none.
-    return httpx.create_ssl_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return _tls(secure=url.startswith("https:"))
+
+
+@functools.cache
+def _tls(*, secure: bool) -> ssl.SSLContext:
+    # Reading the certificates takes tens of milliseconds, in which nothing is stamped: once, and only where needed. A
+    # plain address needs none, and an empty store trusts none.
+    return httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _client(tls: ssl.SSLContext, timeout: httpx.Timeout) -> httpx.AsyncClient:

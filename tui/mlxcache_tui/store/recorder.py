@@ -4,7 +4,6 @@ A kill -9 loses at most the last 200 ms; a full disk ends the recording, never t
 """
 
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable
@@ -18,8 +17,30 @@ FLUSH_S = 0.2
 _SMALL_HEAP = 64_000
 
 
+def save_problem(target: str) -> str | None:
+    """Why no session can be recorded at `target`, in one line, told before anything is started; None if it can."""
+    path = Path(target).expanduser()
+    if path.is_file():
+        return f"{target} is there already: a session is one file; choose another name, or delete it"
+    if path.is_dir():
+        return f"{target} is a folder; expected the name of a new file"
+    if not path.parent.is_dir():
+        return f"{target}: there is no folder {path.parent}"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"{target}: cannot be written: permission denied"
+    return None
+
+
+def _open(path: Path) -> int:
+    """A new file that is nobody else's; what is no file (a pipe, /dev/null) is written as it is."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+    if path.exists() and not path.is_file():
+        return os.open(path, flags)
+    return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+
+
 class Recorder:
-    """Appends events to `path`, from any thread. `on_failure` is told once, in one line, when that ends early."""
+    """Appends events to a new file, from any thread; `on_failure` is told once, in one line, when that ends early."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,10 +96,7 @@ class Recorder:
             return None
         try:
             if self._descriptor is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-                self._descriptor = os.open(self.path, flags, 0o600)
-                if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-                    os.fchmod(self._descriptor, 0o600)  # a file that was there already may be open to others
+                self._descriptor = _open(self.path)
             while self._pending:
                 del self._pending[: os.write(self._descriptor, self._pending)]
         except OSError as error:

@@ -40,6 +40,10 @@ TWICE = ("Quit", "Keys", "Maximize", "Minimize")
 """Commands of Textual's palette that quit, help and zoom of our table stand for."""
 
 
+ANYWHERE = ("quit", "command_palette", "help")
+"""Actions that do not need the monitor on top."""
+
+
 class MonitorApp(App[int]):
     """One session on the screen."""
 
@@ -267,9 +271,8 @@ class MonitorApp(App[int]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The monitor's keys are for the monitor: a form or the detail above it has its own."""
-        anywhere = ("quit", "command_palette", "help")
         ours = {info.id.partition("(")[0] for info in ACTIONS}
-        if action in ours and action not in anywhere and self.screen is not self.monitor:
+        if action in ours and action not in ANYWHERE and self.screen is not self.monitor:
             return False
         if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
             return False
@@ -285,6 +288,8 @@ class MonitorApp(App[int]):
         for info in ACTIONS:
             name, _, argument = info.id.partition("(")
             if info.id in ("detail", "palette") or not self.offers(info):
+                continue
+            if screen is not self.monitor and name not in ANYWHERE:
                 continue
             keys = f" ({key_label(info.key.split(',')[0])})" if info.key else ""
             call = getattr(self, f"action_{name}")
