@@ -9,7 +9,8 @@ from mlxcache_tui.core.commands import CancelRequest, RestartServer, SendRequest
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.engine.runner import Progress, RequestFinished, Runner, StepFinished, StepStarted
+from mlxcache_tui.engine.progress import Progress, RequestFinished, StepFinished, StepStarted
+from mlxcache_tui.engine.runner import Runner
 from support.fake_engine import FakeEngine
 
 POLICY = "The policy says that opened accessories can be returned only if they arrived damaged. " * 3
@@ -228,6 +229,40 @@ async def test_a_server_that_dies_in_the_middle_keeps_what_was_measured() -> Non
     assert result.lost_lines == ("last",)
     assert [request.state for request in result.requests] == ["done", "cut"]
     assert result.expectations == ()
+
+
+async def test_a_server_that_dies_while_a_step_waits_ends_the_run() -> None:
+    engine = FakeEngine()
+
+    def heed(progress: Progress) -> None:
+        if isinstance(progress, StepStarted) and progress.step.id == "second":
+            engine.die()
+
+    waits = scenario(TWO_QUESTIONS.replace('id = "second"', 'id = "second"\nwait = 3600'))
+    runner = Runner(engine, waits, spec=SPEC, clock=lambda: NOON, listener=heed)
+    async with asyncio.timeout(5):
+        result = await runner.run()
+    assert result.lost is not None
+    assert "SIGKILL" in result.lost
+    assert [request.state for request in result.requests] == ["done"]
+    assert [step.id for step in result.steps] == ["first"]
+
+
+async def test_a_server_that_dies_while_the_run_is_paused_ends_it() -> None:
+    engine, paused = FakeEngine(), asyncio.Event()
+
+    def heed(progress: Progress) -> None:
+        if isinstance(progress, StepFinished):
+            runner.pause()
+            paused.set()
+
+    runner = Runner(engine, scenario(TWO_QUESTIONS), spec=SPEC, clock=lambda: NOON, listener=heed)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(runner.run())
+        await paused.wait()
+        engine.die()
+    assert task.result().lost is not None
+    assert len(task.result().requests) == 1
 
 
 async def test_a_failed_request_is_not_held_unless_it_was_expected() -> None:

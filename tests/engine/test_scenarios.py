@@ -9,6 +9,7 @@ import pytest
 from mlxcache_tui.core.commands import RestartServer, SendRequest, ServerSpec, StartServer
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
+from mlxcache_tui.engine.runner import Runner
 from mlxcache_tui.engine.scenarios import ScenarioRun, find_scenarios, open_scenario, save_reports
 from mlxcache_tui.store.scenario_files import shipped_names
 from support.fake_engine import FakeEngine
@@ -32,7 +33,7 @@ class Watched:
         self.run = ScenarioRun(engine, scenario(text), spec=spec, listener=self._heed)
 
     def _heed(self) -> None:
-        last = [run for run in self.run.runs if run.begun][-1]
+        last = ([run for run in self.run.runs if run.begun] or self.run.runs)[-1]
         self.seen.append((self.run.phase, last.step, last.finished))
         self.changed.set()
         self.at(self.run)
@@ -166,15 +167,64 @@ async def test_a_step_that_was_stopped_can_run_again() -> None:
 
 
 async def test_what_cannot_run_again() -> None:
-    text = TWO_QUESTIONS.replace('policy = "returns"\nusers', 'continues = "first"\nusers')
-    watched = Watched(engine := FakeEngine(dies_at=1), text)
+    watched = Watched(engine := FakeEngine(dies_at=1), CONTINUED)
     run = watched.run
     assert run.refuses_again("first") == "the scenario still runs: wait or stop it first"
     await over(watched)
     assert run.results[0].lost is not None
     assert run.refuses_again("first") == "the server is not ready"
     engine.attach()
-    assert run.refuses_again("second") == "the step continues first question, which did not run"
+    assert (
+        run.refuses_again("second") == "the step continues first question, which was not finished: run that one again"
+    )
+
+
+CONTINUED = TWO_QUESTIONS.replace('policy = "returns"\nusers', 'continues = "first"\nusers')
+
+
+async def test_a_step_is_refused_that_goes_on_with_one_that_was_stopped_before_anything_was_sent() -> None:
+    watched = Watched(FakeEngine(), CONTINUED)
+    watched.at = lambda run: run.pause() if run.runs[0].step == "first" else None
+    run = watched.run
+    run.start()
+    await watched.until(lambda run: run.phase == "paused")
+    watched.at = lambda _: None
+    await run.close()
+    assert (
+        run.refuses_again("second") == "the step continues first question, which was not finished: run that one again"
+    )
+    run.again("first")
+    await watched.until(lambda run: run.phase == "over")
+    assert run.refuses_again("second") == ""
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_run_that_breaks_is_over_and_says_so(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    watched = Watched(engine := FakeEngine())
+    if again:
+        await over(watched)
+
+    def broken(*_: object) -> None:
+        raise KeyError("first")
+
+    monkeypatch.setattr(Runner, "_send", broken)
+    if again:
+        watched.run.again("first")
+    else:
+        watched.run.start()
+    await watched.until(lambda run: run.phase == "over")
+    (progress,) = watched.run.runs
+    assert (progress.step, progress.result is not None) == (None, True)
+    assert "first" not in progress.verdicts
+    (notice,) = engine.state.notices
+    assert (notice.level, notice.text) == ("error", "the scenario broke: KeyError: 'first'")
+
+
+async def test_a_run_that_is_stopped_before_it_began_is_over() -> None:
+    watched = Watched(FakeEngine())
+    watched.run.start()
+    await watched.run.close()
+    assert watched.run.phase == "over"
 
 
 def test_shipped_and_own_scenarios_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

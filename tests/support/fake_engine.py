@@ -15,6 +15,8 @@ from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.state import SessionState
 
 MS = 1_000_000
+PATIENCE_S = 20.0
+"""Seconds after which a wait for something that never happens fails its test."""
 
 
 class FakeEngine:
@@ -55,6 +57,7 @@ class FakeEngine:
         self._stored: deque[tuple[int, str, str]] = deque()
         self._open: dict[str, cmd.Draft] = {}
         self._todo: deque[Callable[[], None]] = deque()
+        self._news = asyncio.Event()
 
     # --- what the runner uses ---
 
@@ -69,13 +72,13 @@ class FakeEngine:
         self.commands.append(command)
         match command:
             case cmd.StartServer(spec=spec):
-                self._todo.append(lambda: self._start(spec.flags))
+                self._later(lambda: self._start(spec.flags))
             case cmd.RestartServer(flags=flags):
-                self._todo.append(lambda: self._start(flags))
+                self._later(lambda: self._start(flags))
             case cmd.SendRequest(key=key, draft=draft):
                 self._send(key, draft)
             case cmd.CancelRequest(key=key):
-                self._todo.append(lambda: self._end(key, "cancelled"))
+                self._later(lambda: self._end(key, "cancelled"))
 
     async def until(self, done: Callable[[SessionState], bool], timeout_s: float | None = None) -> bool:
         while not done(self.state):
@@ -83,11 +86,15 @@ class FakeEngine:
                 self._todo.popleft()()
             elif timeout_s is not None:
                 return False
-            elif self._hangs:
-                await asyncio.Event().wait()
             else:
-                raise AssertionError("this would wait for ever")
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._news.wait()
+                self._news.clear()
         return True
+
+    def _later(self, happens: Callable[[], None]) -> None:
+        self._todo.append(happens)
+        self._news.set()
 
     # --- the server ---
 
@@ -95,6 +102,10 @@ class FakeEngine:
         """A server that runs already."""
         self._say(lambda at: ev.ServerTargeted(at_ns=at, origin="program", url="http://x", mode="attached"))
         self._say(lambda at: ev.ServerPhaseChanged(at_ns=at, origin="http", phase="ready"))
+
+    def die(self) -> None:
+        """The server dies when somebody waits for something next."""
+        self._later(lambda: self._die(""))
 
     def _say(self, event: Callable[[int], ev.AnyEvent], after_ms: float = 1) -> None:
         self._now += int(after_ms * MS)
@@ -151,7 +162,7 @@ class FakeEngine:
         self._open[key] = draft
         self.most_open = max(self.most_open, len(self._open))
         if not self._hangs:
-            self._todo.append(lambda: self._answer(key))
+            self._later(lambda: self._answer(key))
 
     def _answer(self, key: str) -> None:
         number = self.state.requests[key].number

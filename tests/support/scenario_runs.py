@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.engine.runner import Progress, Runner
+from mlxcache_tui.engine.progress import Progress
+from mlxcache_tui.engine.runner import Runner
 from support.fake_engine import FakeEngine
 
 POLICY = "The policy says that opened accessories can be returned only if they arrived damaged. " * 3

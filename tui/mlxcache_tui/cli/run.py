@@ -21,7 +21,8 @@ from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import Mistake, ScenarioError, attached_mistakes
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.text import clean
-from mlxcache_tui.engine.runner import Progress, Runner
+from mlxcache_tui.engine.progress import Progress
+from mlxcache_tui.engine.runner import Runner
 from mlxcache_tui.engine.setup import open_engine
 from mlxcache_tui.report.json import to_json
 from mlxcache_tui.report.markdown import to_markdown

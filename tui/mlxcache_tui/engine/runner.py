@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-import msgspec
-
 from mlxcache_tui.core.commands import (
     CancelRequest,
     Command,
@@ -20,11 +18,12 @@ from mlxcache_tui.core.commands import (
 )
 from mlxcache_tui.core.events import AnyEvent, PolicyKnown
 from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
-from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.results import RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
 from mlxcache_tui.engine import measure
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
 
 DEAD_PHASES = ("exited", "unreachable", "worker_dead")
 SETTLE_S = 3.0
@@ -61,34 +60,6 @@ class ServerLostError(Exception):
     def __init__(self, text: str, lines: tuple[str, ...]) -> None:
         super().__init__(text)
         self.lines = lines
-
-
-class StepStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """A step begins."""
-
-    step: Step
-
-
-class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
-    """The server is not ready yet; `text` says what it does."""
-
-    text: str
-
-
-class RequestFinished(msgspec.Struct, frozen=True, kw_only=True):
-    """A request ended, in whatever way."""
-
-    result: RequestResult
-
-
-class StepFinished(msgspec.Struct, frozen=True, kw_only=True):
-    """A step was measured and judged."""
-
-    result: StepResult
-    verdicts: tuple[Verdict, ...]
-
-
-Progress = StepStarted | ServerWaited | RequestFinished | StepFinished
 
 
 class Runner:
@@ -235,10 +206,10 @@ class Runner:
         Raises:
             ServerLostError: the server went away; what was measured of the step until then is kept.
         """
-        await self._going.wait()
+        await self._unpaused()
         self._tell(StepStarted(step=step))
-        if step.wait_s:
-            await asyncio.sleep(step.wait_s)
+        if await self.engine.until(_dead, step.wait_s):
+            raise _lost(self.engine.state)
         state = self.engine.state
         if step.restart is not None:
             epoch = state.server.epoch
@@ -268,7 +239,7 @@ class Runner:
         waiting = deque(enumerate(step.users * step.repeat))
         while waiting or self._open:
             while (room := bool(waiting) and len(self._open) < step.concurrency) and not self._is_held():
-                await self._going.wait()
+                await self._unpaused()
                 index, user = waiting.popleft()
                 self._send(draft_of(self.scenario, step, user, self._variables, self._earlier(step, index)), step)
             await self.engine.until(
@@ -359,6 +330,24 @@ class Runner:
             await self.engine.until(
                 lambda state: ready(state) or failed(state) or measure.server_text(state) != shown  # noqa: B023
             )
+
+    async def _unpaused(self) -> None:
+        """Wait while the run is paused.
+
+        Raises:
+            ServerLostError: the server died meanwhile.
+        """
+        if self._going.is_set():
+            return
+        going = asyncio.ensure_future(self._going.wait())
+        dead = asyncio.ensure_future(self.engine.until(_dead))
+        try:
+            await asyncio.wait([going, dead], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            going.cancel()
+            dead.cancel()
+        if not self._going.is_set():
+            raise _lost(self.engine.state)
 
     async def _settle(self, key: str) -> None:
         """Wait for the observer's last word on a request that ended for us: what it stored and what that threw out."""

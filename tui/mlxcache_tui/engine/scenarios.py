@@ -2,27 +2,22 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from mlxcache_tui.core.commands import ServerSpec
+from mlxcache_tui.core.events import Noticed
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_check import ScenarioError
 from mlxcache_tui.core.scenario_view import RunProgress, ScenarioPhase, with_result, with_step
 from mlxcache_tui.core.text import clean
-from mlxcache_tui.engine.runner import (
-    EnginePort,
-    Progress,
-    RequestFinished,
-    Runner,
-    ServerWaited,
-    StepFinished,
-    StepStarted,
-)
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
+from mlxcache_tui.engine.runner import EnginePort, Runner
 from mlxcache_tui.store.files import save_text
 from mlxcache_tui.store.paths import PathsError, config_dir
 from mlxcache_tui.store.scenario_files import load_scenario, shipped_names
@@ -100,7 +95,7 @@ class ScenarioRun:
 
     def start(self) -> None:
         """Begin with the first run."""
-        self._task = asyncio.ensure_future(self._run_all())
+        self._begin(self._run_all())
 
     def pause(self) -> None:
         """Send nothing more until `resume`; what is in flight goes on."""
@@ -135,8 +130,8 @@ class ScenarioRun:
         if self._engine.state.server.phase != "ready":
             return "the server is not ready"
         earlier = self.scenario.step(step_id).continues
-        if earlier is not None and earlier not in self.runs[self._at].steps:
-            return f"the step continues {self.scenario.step(earlier).name}, which did not run"
+        if earlier is not None and earlier not in self._runner.verdicts:
+            return f"the step continues {self.scenario.step(earlier).name}, which was not finished: run that one again"
         return ""
 
     def again(self, step_id: str) -> None:
@@ -145,9 +140,24 @@ class ScenarioRun:
         self._runner.resume()  # it may have been stopped while it was paused
         self.phase = "running"
         self._update(step=step_id, finished=0, text="")
-        self._task = asyncio.ensure_future(self._run_again(self.scenario.step(step_id)))
+        self._begin(self._run_again(self.scenario.step(step_id)))
 
     # --- underway ---
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        """However the work ended, also by a mistake of ours or before its first step: nothing is left running."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            text = clean(f"the scenario broke: {type(error).__name__}: {error}")
+            at = self._engine.state.now_ns
+            self._engine.emit(Noticed(at_ns=at, origin="program", level="error", pane="scenario", text=text))
+        run = self.runs[self._at]
+        if self._runner is not None and run.begun and (run.result is None or run.step is not None):
+            self._over(self._runner.result(interrupted=True))
+        self._go("over")
 
     async def _run_all(self) -> None:
         for index in range(len(self.runs)):
@@ -160,12 +170,10 @@ class ScenarioRun:
             self._over(result)
             if result.interrupted or result.lost is not None or self.phase == "stopping":
                 break
-        self._go("over")
 
     async def _run_again(self, step: Step) -> None:
         assert self._runner is not None
         self._over(await self._runner.again(step))
-        self._go("over")
 
     def _make_runner(self) -> Runner:
         combination = self.runs[self._at].combination

@@ -8,7 +8,7 @@ from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.summary import summarise_step
 from mlxcache_tui.core.units import human_percent
 from mlxcache_tui.engine.measure import differences_text
-from mlxcache_tui.engine.runner import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
 from mlxcache_tui.report import format as fmt
 
 

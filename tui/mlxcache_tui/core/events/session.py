@@ -19,7 +19,7 @@ class Noticed(Event, frozen=True, kw_only=True):
     """One line for the person: what happened and what to do, in the pane where they look."""
 
     level: Literal["info", "warning", "error"]
-    pane: Literal["requests", "composer", "cache", "memory", "log", "server"]
+    pane: Literal["requests", "composer", "cache", "memory", "log", "server", "scenario"]
     text: str
 
 

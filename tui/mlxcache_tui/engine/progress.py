@@ -1,0 +1,35 @@
+"""What a run tells while it goes on, in order."""
+
+import msgspec
+
+from mlxcache_tui.core.expect import Verdict
+from mlxcache_tui.core.results import RequestResult, StepResult
+from mlxcache_tui.core.scenario import Step
+
+
+class StepStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """A step begins."""
+
+    step: Step
+
+
+class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
+    """The server is not ready yet; `text` says what it does."""
+
+    text: str
+
+
+class RequestFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """A request ended, in whatever way."""
+
+    result: RequestResult
+
+
+class StepFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """A step was measured and judged."""
+
+    result: StepResult
+    verdicts: tuple[Verdict, ...]
+
+
+Progress = StepStarted | ServerWaited | RequestFinished | StepFinished
