@@ -156,6 +156,26 @@ def test_traps_are_named() -> None:
     assert "! text before the policy: a change in it re-reads all behind it" in dated
 
 
+def test_what_still_runs_is_said_to_be_missing() -> None:
+    made = story()
+    draft = Draft(user="another", policy_text=POLICY)
+    assert not forecast(made.state, draft).more
+    made.compose("b", system="else")
+    assert forecast(made.state, draft).more == (
+        "! #2 is still running: what that stores and throws out is not counted",
+    )
+    made.compose("c", system="else")
+    assert forecast(made.state, draft).more[0].startswith("! 2 requests are still running")
+
+
+def test_a_policy_that_is_being_read_would_be_read_twice() -> None:
+    made = Story()
+    made.server()
+    made.compose("a", system=POLICY)
+    (line,) = forecast(made.state, Draft(user="another", policy_text=POLICY)).more
+    assert line == "! #1 is still reading the same text: sent now, it is read twice; wait for it"
+
+
 @pytest.mark.parametrize(
     ("flags", "word"), [({"draft_model": "d"}, "draft model"), ({"kv_bits": 4}, "kv-bits"), ({}, "")]
 )

@@ -4,6 +4,7 @@ A text that was sent before has tokens that are known; new text is estimated by 
 those of plain letters and those of other scripts apart. All figures carry ≈.
 """
 
+import itertools
 from dataclasses import dataclass
 
 from mlxcache_tui.core import metrics
@@ -24,6 +25,8 @@ OTHER_CHARACTERS_PER_TOKEN = 1.0
 """The same for other scripts."""
 CANDIDATES = 4
 """Requests whose text is compared with the draft's: comparing long prompts at each key must not be felt."""
+RUNNING = 64
+"""Newest requests among which those that still run are looked for."""
 DEADLY = frozenset({"0.31.3", "0.32.0", "0.32.1", "0.32.2"})
 """Versions whose worker dies when a prompt equals a stored sequence that cannot be cut back."""
 
@@ -263,9 +266,24 @@ def _traps(state: SessionState, draft: Draft, best: Match | None, total: int) ->
         traps.append(f"! sequential path ({cause}): no checkpoints{limit}")
     if best and best.equal and _deadly(state, best.total):
         traps.append(f"! equal to a stored sequence: kills the worker of mlx-lm {state.server.mlx_lm}")
+    traps += _running(state, draft, best)
     if draft.before and draft.policy_text:
         traps.append("! text before the policy: a change in it re-reads all behind it")
     return traps
+
+
+def _running(state: SessionState, draft: Draft, best: Match | None) -> list[str]:
+    """What is still being computed is not in the cache: neither found there now, nor counted above."""
+    newest = itertools.islice(reversed(state.requests.values()), RUNNING)
+    running = [request for request in newest if request.outcome is None]
+    first = text_id_of(draft.system or draft.user)
+    alike = next((r for r in running if r.messages and r.messages[0][1] == first), None)
+    if alike is not None and best is None:
+        return [f"! #{alike.number} is still reading the same text: sent now, it is read twice; wait for it"]
+    if running:
+        which = f"#{running[0].number} is" if len(running) == 1 else f"{len(running)} requests are"
+        return [f"! {which} still running: what that stores and throws out is not counted"]
+    return []
 
 
 def _deadly(state: SessionState, tokens: int) -> bool:
