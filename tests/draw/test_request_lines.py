@@ -105,6 +105,7 @@ def test_a_warm_up_is_dim_and_has_no_number() -> None:
     line = request_line(request_row(0, warmup=True, reason="hit", cached_ratio=1.0), request_layout(118))
     assert {span.look for span in line} == {"dim"}
     assert cell("number", number=0, warmup=True) == "–"
+    assert cell("number", number=3, warmup=True).strip() == "3", "others refer to it by its number"
 
 
 def test_a_row_of_an_earlier_server_process_is_dim() -> None:

@@ -53,8 +53,7 @@ def request_line(row: RequestRow, layout: Layout) -> Line:
 def _cell(row: RequestRow, column: Column) -> Line:
     match column.name:
         case "number":
-            # A request of number 0 belongs to getting ready and is not counted.
-            return (Span("–" if row.warmup or row.number == 0 else str(row.number)),)
+            return (Span("–" if row.number == 0 else str(row.number)),)  # 0: it belongs to getting ready
         case "policy":
             return (Span(row.policy),) if row.ours else (Span(f"{FOREIGN} ", "accent"), Span(row.policy))
         case "state":
