@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input, Static
 
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.store.paths import state_dir
 from mlxcache_tui.store.replay import read_session
 from mlxcache_tui.ui.app import MonitorApp
 from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.screens.start_form import StartForm
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.request_table import RequestTable
 from support.screen import answered, ready, until
+from support.until import until as shown
 
 pytestmark = pytest.mark.mlx
 SIZES = [(80, 24), (120, 40), (200, 50)]
@@ -109,6 +113,31 @@ async def test_the_detail_shows_a_request_and_goes_on_to_the_next(tmp_path: Path
         await pilot.press("w", "escape")
         await pilot.pause()
         assert app.screen_stack[-1] is app.monitor
+
+
+async def test_what_did_not_start_stands_in_the_form_to_be_mended(tmp_path: Path) -> None:
+    app = app_on(tmp_path, model=str(tmp_path / "none"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await shown(pilot, lambda: isinstance(app.screen, StartForm))
+        await shown(pilot, lambda: bool(app.screen.query("#note")))
+        assert "no model folder at" in str(app.screen.query_one("#note", Static).visual)
+        assert app.screen.query_one("#model", Input).value == str(tmp_path / "none")
+
+
+async def test_above_the_detail_the_palette_has_what_works_there(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        await pilot.press("escape", "end", "enter")
+        await shown(pilot, lambda: isinstance(app.screen, DetailScreen))
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "screenshot" in titles
+        assert not any(title.startswith(("send", "restart")) for title in titles)
+        app.action_picture()
+        saved = state_dir() / "saved" / "screen.svg"
+        await shown(pilot, saved.exists)
+        assert saved.stat().st_mode & 0o077 == 0
+        await shown(pilot, lambda: saved.read_text().rstrip().endswith("</svg>"))
 
 
 async def test_several_at_once_and_cancel(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
-"""The help lists every action and every word; the confirmation takes y and n."""
+"""The help lists every action, every key of a pane, every sign and every word."""
+
+import re
 
 import pytest
 from textual.app import App
+from textual.binding import Binding
 
 from mlxcache_tui.core.actions import ActionInfo, key_label
 from mlxcache_tui.core.glossary import GLOSSARY
+from mlxcache_tui.draw.signs import REASON_SIGNS, REQUEST_SIGNS
 from mlxcache_tui.ui.keys import ACTIONS
-from mlxcache_tui.ui.screens.confirm import ConfirmScreen
-from mlxcache_tui.ui.screens.help import HelpScreen, help_blocks
+from mlxcache_tui.ui.screens.help import PANE_KEYS, HelpScreen, help_blocks
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
 from support.until import until
 
@@ -28,6 +31,20 @@ def test_every_action_and_every_word_is_in_the_help() -> None:
         assert f"{word} " in text
         assert meaning in text
         assert meaning.endswith(".")
+
+
+def test_every_sign_of_a_state_and_a_reason_is_explained() -> None:
+    text = "\n".join(block.text for block in help_blocks(ACTIONS))
+    for sign in (*REQUEST_SIGNS.values(), *REASON_SIGNS.values()):
+        assert not sign.word or re.search(rf"^{re.escape(sign.sign)}  {sign.word} +\w", text, re.MULTILINE), sign
+
+
+def test_the_keys_of_the_panes_are_explained() -> None:
+    lines = [block.text for block in help_blocks(ACTIONS)]
+    for bound in PANE_KEYS.values():
+        for binding in bound:
+            assert isinstance(binding, Binding)
+            assert any(line.startswith(binding.key_display or key_label(binding.key)) for line in lines), binding
 
 
 async def test_it_can_be_read_to_its_end_in_a_small_terminal() -> None:
@@ -54,14 +71,3 @@ def test_keys_read_as_people_write_them(key: str, label: str) -> None:
 def test_an_action_without_a_key_is_listed_too() -> None:
     info = ActionInfo(id="warm", key="", label="warm", help="Read every policy once.", scope="palette")
     assert any("warm: Read every policy once." in block.text for block in help_blocks([info]))
-
-
-@pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False), ("escape", False), ("enter", False)])
-async def test_a_question_is_answered_by_one_key(key: str, answer: bool) -> None:
-    answers: list[bool | None] = []
-    app: App[None] = App()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.push_screen(ConfirmScreen("Stop the server?"), answers.append)
-        await until(pilot, lambda: app.focused is not None)
-        await pilot.press(key)
-        await until(pilot, lambda: answers == [answer])

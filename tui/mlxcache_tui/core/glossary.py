@@ -28,3 +28,32 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     ("tool call", "An answer in which the model asks the program to run a function instead of writing text."),
 )
+
+REQUEST_STATES: dict[str, str] = {
+    "queued": "sent, and not admitted yet: the server works on others, or splits the prompt into tokens",
+    "prefill": "the prompt is being read",
+    "thinking": "the model writes what it thinks, in front of the answer",
+    "answering": "the answer is being written",
+    "done": "complete",
+    "cut": "the stream ended early; what came is kept",
+    "failed": "there was no answer; the detail says why",
+    "cancelled": "the one who sent it closed the connection",
+}
+"""What the state of a request means, for the help."""
+
+REASONS: dict[str, str] = {
+    "hit": "most of the prompt came from a stored entry",
+    "first": "nothing like it was sent to this server before",
+    "diverged": "the prompt differs from an earlier one too early; the detail shows where",
+    "in flight": "the same beginning was still being read for another request",
+    "restarted": "it was stored before the server was started anew, which empties the cache",
+    "model changed": "another model, adapter or other template arguments than before",
+    "evicted": "its entry was thrown out: by which request, and by which limit",
+    "cancelled": "the earlier request was ended before its prompt was stored",
+    "sequential": "served one at a time, where no checkpoints are kept",
+    "not trimmable": "its entry is stored, but this model's cache cannot be cut back to the shared part",
+    "disabled": "a limit of 0: nothing is stored",
+    "not reported": "the server does not say how much it reused",
+    "unknown": "what is known does not tell why",
+}
+"""What the reasons of the column `why` mean, for the help."""

@@ -83,8 +83,12 @@ class Face(ABC):
 
     def save_detail(self, view: DetailView) -> tuple[bool, str]:
         """Write a request to a private file; returns whether it worked, and the line that says so."""
+        return self.save(f"request-{view.row.number}.md", request_markdown(view))
+
+    def save(self, name: str, text: str) -> tuple[bool, str]:
+        """Write a text to a private file; returns whether it worked, and the line that says so."""
         try:
-            path = save_text(f"request-{view.row.number}.md", request_markdown(view))
+            path = save_text(name, text)
         except PathsError as error:
             return False, f"not saved: {error}"
         except OSError as error:

@@ -162,9 +162,10 @@ def broken_off(request: RequestState) -> bool:
 def server_text(state: SessionState) -> str:
     """What a server that is not ready does, one line; per cents in tens, so that it does not change all the time."""
     server = state.server
-    if server.phase == "fetching":
-        done = f" {server.fetch_percent // 10 * 10:.0f} %" if server.fetch_percent is not None else ""
-        return f"fetching the model{done}"
+    if server.phase == "fetching" and server.fetch_percent is not None:
+        return f"fetching the model {server.fetch_percent // 10 * 10:.0f} %"
+    if server.phase == "loading" and server.loading_since is not None:
+        return f"loading {server.text}"  # the state says which model
     return server.text or ("waiting for the server" if server.phase == "none" else server.phase.replace("_", " "))
 
 

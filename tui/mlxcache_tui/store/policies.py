@@ -8,8 +8,8 @@ from mlxcache_tui.core.text import clean, clean_block
 from mlxcache_tui.store.files import TextFileError, read_text
 from mlxcache_tui.store.paths import PathsError, config_dir, scenarios_dir
 
-FIRST = "returns"
-"""The policy that the composer opens with."""
+FIRST = ("returns", "warranty", "shipping", "privacy")
+"""The policies that come first: one short English one after the other, before the long and the Japanese ones."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
-    """All policies, `returns` first, the others by label, and one line for each file that had to be left out.
+    """All policies, those of `FIRST` first, the others by label, and one line for each file that had to be left out.
 
     A file in the person's own folder (`policies` beside the settings) replaces a shipped one of the same name.
     """
@@ -46,7 +46,8 @@ def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
                 found[label] = Policy(label, read_policy(path), path)
             except TextFileError as error:
                 problems.append(clean(f"policy {path} left out: it {error}"))
-    ordered = sorted(found.values(), key=lambda policy: (policy.label != FIRST, policy.label))
+    places = {label: place for place, label in enumerate(FIRST)}
+    ordered = sorted(found.values(), key=lambda policy: (places.get(policy.label, len(places)), policy.label))
     return tuple(ordered), tuple(problems)
 
 

@@ -3,21 +3,24 @@
 import asyncio
 import importlib
 import signal
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.screen import Screen
 
 from mlxcache_tui.core import commands as cmd
-from mlxcache_tui.core.actions import ActionInfo, key_label
+from mlxcache_tui.core.actions import ActionInfo
 from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, bindings
 from mlxcache_tui.ui.messages import StateChanged
+from mlxcache_tui.ui.palette import ANYWHERE, palette_commands
 from mlxcache_tui.ui.requests import Requests
 from mlxcache_tui.ui.scenarios import Reporter, Scenarios
 from mlxcache_tui.ui.screens.detail import DetailScreen
@@ -36,12 +39,6 @@ if TYPE_CHECKING:
 
 ALL_PARTS: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 NOTICE_S = 10.0
-TWICE = ("Quit", "Keys", "Maximize", "Minimize")
-"""Commands of Textual's palette that quit, help and zoom of our table stand for."""
-
-
-ANYWHERE = ("quit", "command_palette", "help")
-"""Actions that do not need the monitor on top."""
 
 
 class MonitorApp(App[int]):
@@ -83,6 +80,7 @@ class MonitorApp(App[int]):
 
     async def on_unmount(self) -> None:
         """A server of ours stops with us; what was measured is on disk."""
+        await self.servers.close()
         await self.scenarios.close()
         await self._stack.aclose()
         self.farewell = self.engine.farewell() if self.engine else ()
@@ -258,6 +256,9 @@ class MonitorApp(App[int]):
         self.monitor.pick("log")
         self.monitor.query_one(LogPane).start_search()
 
+    def action_picture(self) -> None:
+        self.call_after_refresh(self.requests.save_picture)  # the palette is gone then
+
     async def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
             await self.push_screen(HelpScreen([info for info in ACTIONS if self.offers(info)]))
@@ -283,22 +284,6 @@ class MonitorApp(App[int]):
         if self.engine is not None:
             self.engine.submit(command)
 
-    def get_system_commands(self, screen: Any) -> Any:
-        """The key table, by name, in the command palette; then those of Textual's own that are not in it."""
-        for info in ACTIONS:
-            name, _, argument = info.id.partition("(")
-            if info.id in ("detail", "palette") or not self.offers(info):
-                continue
-            if screen is not self.monitor and name not in ANYWHERE:
-                continue
-            keys = f" ({key_label(info.key.split(',')[0])})" if info.key else ""
-            call = getattr(self, f"action_{name}")
-            argument = argument.strip("')")
-            yield _command(f"{info.label}{keys}", info.help, (lambda c=call, a=argument: c(a)) if argument else call)
-        yield from (own for own in super().get_system_commands(screen) if own.title not in TWICE)
-
-
-def _command(title: str, text: str, call: Any) -> Any:
-    from textual.app import SystemCommand
-
-    return SystemCommand(title, text, call)
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette's commands."""
+        return palette_commands(self, screen, super().get_system_commands(screen))

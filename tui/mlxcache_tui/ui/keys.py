@@ -238,6 +238,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
     ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
     ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
+    ActionInfo(
+        id="picture",
+        key="",
+        label="screenshot",
+        help="Save the screen as a picture (SVG), in a private file.",
+        scope="anywhere",
+    ),
     ActionInfo(id="palette", key="ctrl+p", label="palette", help="All commands by name.", scope="anywhere"),
     ActionInfo(id="quit", key="ctrl+q", label="quit", help="Quit; a server that we started stops.", scope="anywhere"),
 )

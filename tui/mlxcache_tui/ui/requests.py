@@ -129,10 +129,16 @@ class Requests:
 
     def save(self, view: DetailView) -> None:
         """Write a request to a file in the state folder."""
-        engine = self._app.engine
-        if engine is not None:
-            saved, line = engine.save_detail(view)
-            self._app.notify(line, severity="information" if saved else "error", markup=False)
+        if (engine := self._app.engine) is not None:
+            self._say(*engine.save_detail(view))
+
+    def save_picture(self) -> None:
+        """Save what the screen shows, which may be private, in the folder of saved files."""
+        if (engine := self._app.engine) is not None:
+            self._say(*engine.save("screen.svg", self._app.export_screenshot()))
+
+    def _say(self, worked: bool, line: str) -> None:
+        self._app.notify(line, severity="information" if worked else "error", markup=False)
 
 
 async def _pbcopy(text: str) -> None:

@@ -1,6 +1,9 @@
 """What the person does with servers: the form, start, attach, restart, stop; and telling them when one is lost."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from textual.worker import Worker, WorkerError
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.events import ServerPhase
@@ -12,6 +15,7 @@ from mlxcache_tui.ui.widgets.request_table import RequestTable
 if TYPE_CHECKING:
     from mlxcache_tui.ui.app import MonitorApp
 
+STARTING: tuple[ServerPhase, ...] = ("none", "starting", "fetching")
 BAD: tuple[ServerPhase, ...] = ("exited", "unreachable", "worker_dead", "not_answering")
 
 
@@ -23,6 +27,8 @@ class Servers:
         start = app.settings.start
         self._spec = start if isinstance(start, cmd.ServerSpec) else None
         self._phase: ServerPhase = "none"
+        self._asking: Worker[None] | None = None
+        """Asks the installed server for its flags."""
 
     @property
     def spec(self) -> cmd.ServerSpec | None:
@@ -33,7 +39,14 @@ class Servers:
         """The start form, filled with what runs now."""
         form = StartForm(spec=self._spec, note=note, conflict=conflict)
         self._app.push_screen(form, self._chosen)
-        self._app.run_worker(self._ask_flags(form), group="server-help", exclusive=True)
+        self._asking = self._app.run_worker(self._ask_flags(form), group="server-help", exclusive=True)
+
+    async def close(self) -> None:
+        """Let nobody be asked when the program ends: it takes seconds, and is a process of its own."""
+        if self._asking is not None:
+            self._asking.cancel()
+            with suppress(WorkerError):
+                await self._asking.wait()
 
     async def _ask_flags(self, form: StartForm) -> None:
         if self._app.engine is not None:
@@ -67,8 +80,10 @@ class Servers:
         self._app.monitor.query_one(RequestTable).set_watch_only(server.watch_only)
         if server.phase == self._phase:
             return
-        self._phase = server.phase
+        before, self._phase = self._phase, server.phase
         if server.phase in BAD and server.text != "stopped":
             self._app.notify(server.text, title="server", severity="error", markup=False)
-            if server.phase == "exited" and server.text.startswith("port ") and self._app.screen is self._app.monitor:
-                self.open_form(conflict=server.text)
+            if server.phase == "exited" and before in STARTING and self._app.screen is self._app.monitor:
+                # What was asked for did not start: it stands in the form, to be mended.
+                taken = server.text.startswith("port ")
+                self.open_form(conflict=server.text if taken else "", note="" if taken else server.text)

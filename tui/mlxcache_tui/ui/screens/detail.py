@@ -25,14 +25,14 @@ class DetailScreen(ModalScreen[None]):
     """Shows a `DetailView` and follows it while the request goes on. Tab changes the section, ← → the request."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "close"),
-        Binding("tab", "next_section(1)", "section", priority=True),
-        Binding("shift+tab", "next_section(-1)", "section back", show=False, priority=True),
-        Binding("left", "move_request(-1)", "previous", priority=True),
-        Binding("right", "move_request(1)", "next", priority=True),
-        Binding("r", "toggle_reasoning", "reasoning"),
-        Binding("y", "copy_curl", "copy curl"),
-        Binding("w", "save_request", "save"),
+        Binding("escape,q", "close", "close", tooltip="Back to the table."),
+        Binding("tab", "next_section(1)", "section", priority=True, tooltip="The next section."),
+        Binding("shift+tab", "next_section(-1)", "back", show=False, priority=True, tooltip="The section before."),
+        Binding("left", "move_request(-1)", "previous", priority=True, tooltip="The request before this one."),
+        Binding("right", "move_request(1)", "next", priority=True, tooltip="The request after this one."),
+        Binding("r", "toggle_reasoning", "reasoning", tooltip="Show or hide what the model thought."),
+        Binding("y", "copy_curl", "copy curl", tooltip="Copy the request as a curl command."),
+        Binding("w", "save_request", "save", tooltip="Save the request to a private file."),
     ]
     DEFAULT_CSS = """
     DetailScreen {

@@ -1,6 +1,6 @@
 """The help: every action with its key, and the field's words in a sentence each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,8 +9,21 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from mlxcache_tui.core.actions import ActionInfo, key_label
-from mlxcache_tui.core.glossary import GLOSSARY
+from mlxcache_tui.core.glossary import GLOSSARY, REASONS, REQUEST_STATES
+from mlxcache_tui.draw.signs import REASON_SIGNS, REQUEST_SIGNS, Sign
+from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.widgets.log_pane import LogPane
+from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
+from mlxcache_tui.ui.widgets.request_table import RequestTable
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
+
+PANE_KEYS: dict[str, Sequence[BindingType]] = {
+    "requests": RequestTable.BINDINGS,
+    "log": LogPane.BINDINGS,
+    "detail": DetailScreen.BINDINGS,
+    "prefix, in the detail": PrefixLens.BINDINGS,
+}
+"""The keys that panes bind themselves, under the name of the place."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -55,8 +68,22 @@ class HelpScreen(ModalScreen[None]):
         self.dismiss(None)
 
 
+def _pane_keys(place: str, bound: Sequence[BindingType]) -> list[Block]:
+    keys = [(b.key_display or key_label(b.key), b.tooltip) for b in bound if isinstance(b, Binding) and b.tooltip]
+    widest = max(len(key) for key, _ in keys) + 2
+    lines = [Block("plain", f"{key:<{widest}}{text}", widest) for key, text in keys]
+    return [Block("heading", f"Keys in {place}"), *lines, Block("plain", "")]
+
+
+def _signs(title: str, signs: Iterable[Sign], meanings: Mapping[str, str]) -> list[Block]:
+    shown = [sign for sign in signs if sign.word in meanings]
+    widest = max(len(sign.word) for sign in shown) + 5
+    lines = [Block("plain", f"{f'{sign.sign}  {sign.word}':<{widest}}{meanings[sign.word]}", widest) for sign in shown]
+    return [Block("heading", title), *lines, Block("plain", "")]
+
+
 def help_blocks(actions: Sequence[ActionInfo]) -> tuple[Block, ...]:
-    """The actions by scope, in the table's order, then the words."""
+    """The actions by scope, in the table's order, then the signs and the words."""
     scopes: dict[str, list[ActionInfo]] = {}
     for action in actions:
         scopes.setdefault(action.scope, []).append(action)
@@ -68,6 +95,10 @@ def help_blocks(actions: Sequence[ActionInfo]) -> tuple[Block, ...]:
             text = action.help if action.label in action.help else f"{action.label}: {action.help}"
             blocks.append(Block("plain", f"{key_label(action.key):<{widest}}  {text}", widest + 2))
         blocks.append(Block("plain", ""))
+    for place, bound in PANE_KEYS.items():
+        blocks += _pane_keys(place, bound)
+    blocks += _signs("Signs: the state of a request", REQUEST_SIGNS.values(), REQUEST_STATES)
+    blocks += _signs("Signs: why it was reused, or was not", REASON_SIGNS.values(), REASONS)
     blocks.append(Block("heading", "Words"))
     longest = max(len(word) for word, _ in GLOSSARY) + 2
     blocks.extend(Block("plain", f"{word:<{longest}}{meaning}", longest) for word, meaning in GLOSSARY)

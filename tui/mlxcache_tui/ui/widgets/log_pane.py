@@ -20,11 +20,11 @@ class LogPane(Vertical):
     """The lines, and the search field below them while it is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "open_search", "Search", show=False),
-        Binding("n", "seek_match(1)", "Next match", show=False),
-        Binding("N", "seek_match(-1)", "Previous match", show=False),
-        Binding("f", "cycle_filter", "Filter", show=False),
-        Binding("escape", "close_search", "End search", show=False),
+        Binding("slash", "open_search", "Search", show=False, tooltip="Search the log."),
+        Binding("n", "seek_match(1)", "Next match", show=False, tooltip="The next match."),
+        Binding("N", "seek_match(-1)", "Previous match", show=False, tooltip="The match before."),
+        Binding("f", "cycle_filter", "Filter", show=False, tooltip="All lines, or only some kinds."),
+        Binding("escape", "close_search", "End search", show=False, tooltip="End the search."),
     ]
     DEFAULT_CSS = """
     LogPane {

@@ -22,9 +22,9 @@ class PrefixLens(LineView):
     """Draws a `LensView`. Both prompts scroll as one; the heads stand still."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "difference", "difference"),
-        Binding("left_square_bracket", "choose(-1)", "compare", key_display="[ ]"),
-        Binding("right_square_bracket", "choose(1)", "compare", show=False),
+        Binding("n", "difference", "difference", tooltip="Go to the first difference."),
+        Binding("left_square_bracket", "choose(-1)", "compare", key_display="[ ]", tooltip="Compare with another one."),
+        Binding("right_square_bracket", "choose(1)", "compare", show=False, key_display="[ ]"),
     ]
     DEFAULT_CSS = """
     PrefixLens { height: 1fr; padding: 0 1; scrollbar-gutter: stable; }

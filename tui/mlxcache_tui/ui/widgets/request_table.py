@@ -30,13 +30,13 @@ class RequestTable(LineView):
     """Rows under a head that stands still. The cursor stays on the last row until it is moved away from it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move_cursor(-1)", "Up", show=False),
-        Binding("down,j", "move_cursor(1)", "Down", show=False),
-        Binding("pageup", "move_page(-1)", "Page up", show=False),
-        Binding("pagedown", "move_page(1)", "Page down", show=False),
-        Binding("home,g", "move_end(-1)", "First", show=False),
-        Binding("end,G", "move_end(1)", "Last", show=False),
-        Binding("enter", "open_request", "Detail", show=False),
+        Binding("up,k", "move_cursor(-1)", "Up", show=False, tooltip="The row above."),
+        Binding("down,j", "move_cursor(1)", "Down", show=False, tooltip="The row below."),
+        Binding("pageup", "move_page(-1)", "Page up", show=False, tooltip="A page up."),
+        Binding("pagedown", "move_page(1)", "Page down", show=False, tooltip="A page down."),
+        Binding("home,g", "move_end(-1)", "First", show=False, tooltip="The first row."),
+        Binding("end,G", "move_end(1)", "Last", show=False, tooltip="The last row; new ones are followed."),
+        Binding("enter", "open_request", "Detail", show=False, tooltip="Open the row's detail."),
     ]
     BORDER_TITLE = "Requests"
 
