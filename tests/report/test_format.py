@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlxcache_tui.core.stats import Spread
-from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.report import format as fmt
 
 
@@ -50,10 +49,5 @@ def test_no_cell_breaks_a_markdown_table(text: str) -> None:
     assert lines[2].count("|") - lines[2].count("\\|") == 2
 
 
-@given(st.floats(min_value=0, max_value=1))
-def test_a_bar_fits_its_width(value: float) -> None:
-    assert cell_width(fmt.bar(value, 1.0, 10)) <= 10
-
-
-def test_bars() -> None:
-    assert (fmt.bar(0, 1), fmt.bar(1, 1, 4), fmt.bar(0.5, 1, 3), fmt.bar(1, 0)) == ("", "████", "█▌", "")
+def test_marks_of_markdown_are_made_harmless() -> None:
+    assert fmt.harmless("a_b <i> *c*") == "a\\_b \\<i\\> \\*c\\*"

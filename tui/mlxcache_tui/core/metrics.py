@@ -9,6 +9,8 @@ from mlxcache_tui.core.state import RequestState
 
 MIN_PREFILL_TOKENS = 64
 """Fewer uncached tokens than this give no prefill rate: a rate from so few says nothing."""
+MIN_PREFILL_S = 0.005
+"""Nor does a shorter time: on a busy machine headers and first token are read, and stamped, at once."""
 
 
 def seconds(start: int | None, end: int | None) -> float | None:
@@ -44,12 +46,17 @@ def uncached_tokens(request: RequestState) -> int | None:
 
 
 def prefill_tps(request: RequestState) -> float | None:
-    """U / prefill time, tokens per second; while it runs, what is done since admission. Blank if U < 64."""
+    """U / prefill time, tokens per second; while it runs, what is done since admission.
+
+    Blank if U < 64 or the time is below 5 ms.
+    """
     if request.stamps.first_token is None:
         done, took = request.prefill_done, seconds(request.stamps.admitted, request.prefill_ns)
         return done / took if done and took and done >= MIN_PREFILL_TOKENS else None
     uncached, took = uncached_tokens(request), prefill_s(request)
-    return uncached / took if uncached is not None and uncached >= MIN_PREFILL_TOKENS and took else None
+    if uncached is None or uncached < MIN_PREFILL_TOKENS or took is None or took < MIN_PREFILL_S:
+        return None
+    return uncached / took
 
 
 def eta_s(request: RequestState) -> float | None:

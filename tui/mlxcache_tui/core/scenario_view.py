@@ -11,8 +11,9 @@ from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_plan import step_notes
 from mlxcache_tui.core.scenario_values import flag_word, flags_text
 from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.sweep import SweepPoint, sweep_points, sweep_text
 from mlxcache_tui.core.text import bounded, clean
-from mlxcache_tui.core.units import human_bytes, human_duration, human_percent
+from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.core.views import View
 
 StepStatus = Literal["waiting", "running", "done", "failed", "stopped"]
@@ -20,9 +21,8 @@ RunStatus = Literal["waiting", "running", "done", "failed", "stopped", "lost"]
 ScenarioPhase = Literal["running", "paused", "stopping", "over"]
 Tone = Literal["good", "bad", "warn", "plain"]
 _ABOUT_FAILURE = ("state", "status", "error", "failed")
-_AMOUNTS = ("_s", "_bytes", "_tps")
-MEASURED_LENGTH = 60
-"""Characters shown of a measured word, which may be a whole answer."""
+LINE_LENGTH = 240
+"""Characters shown of a line that a server or a request left."""
 
 
 class Figures(View, frozen=True, kw_only=True):
@@ -118,6 +118,8 @@ class ScenarioView(View, frozen=True, kw_only=True):
     """What was edited since the last result, which stands beside the new one."""
     has_before: bool
     verdict: tuple[VerdictLine, ...]
+    points: tuple[SweepPoint, ...] = ()
+    """Once a sweep is over: what is plotted of it."""
 
 
 def measured(result: RunResult) -> Measured:
@@ -166,7 +168,7 @@ def scenario_view(
     """The pane's view. `runs` has one for each combination; `before` are the figures of the last time."""
     current = max((index for index, run in enumerate(runs) if run.begun), default=0)
     views = tuple(_run_view(scenario, run, _matching(run, runs, before)) for run in runs)
-    verdict = _verdict(runs) if phase == "over" else ()
+    results = [run.result for run in runs if run.result is not None] if phase == "over" else []
     total = sum(step.count for step in scenario.steps) * len(runs)
     done = sum(step.done for view in views for step in view.steps)
     return ScenarioView(
@@ -180,7 +182,8 @@ def scenario_view(
         current=current,
         changed=tuple(changed),
         has_before=bool(before),
-        verdict=verdict,
+        verdict=_verdict(results),
+        points=sweep_points(results),
     )
 
 
@@ -270,46 +273,8 @@ def _run_figures(steps: Sequence[StepResult]) -> Figures | None:
 
 
 def _judged(verdict: Verdict) -> ExpectView:
-    detail = _measured(verdict) if verdict.held else shortfall(verdict)
+    detail = measured_text(verdict) if verdict.held else shortfall(verdict)
     return ExpectView(text=verdict.text, held=verdict.held, detail=detail)
-
-
-# --- by how much -----------------------------------------------------------------------------------------------------
-
-
-def shortfall(verdict: Verdict) -> str:
-    """By how much an expectation failed, in its own unit: `2 %, 48 points too low`, `310 ms, 182 ms too much`."""
-    measured, wanted = verdict.measured, verdict.wanted
-    if not isinstance(measured, float | int) or not isinstance(wanted, float | int):
-        return _shown(verdict.why)
-    name = parse(verdict.text).left.name
-    gap = measured - wanted
-    if gap == 0:
-        return f"{figure(name, measured)}, as much as the limit"
-    if name.endswith("_ratio"):
-        return f"{figure(name, measured)}, {abs(gap) * 100:.3g} points too {'low' if gap < 0 else 'high'}"
-    too = ("little", "much") if name.endswith(_AMOUNTS) else ("few", "many")
-    return f"{figure(name, measured)}, {figure(name, abs(gap))} too {too[gap > 0]}"
-
-
-def _measured(verdict: Verdict) -> str:
-    value = verdict.measured
-    if isinstance(value, float | int):
-        return figure(parse(verdict.text).left.name, value)
-    return _shown(value or "")
-
-
-def _shown(text: str) -> str:
-    return bounded(clean(" ".join(text.split())), MEASURED_LENGTH)
-
-
-def figure(name: str, value: float) -> str:
-    """A metric's value in its unit."""
-    if name.endswith("_ratio"):
-        return human_percent(value)
-    if name.endswith("_s"):
-        return human_duration(value)
-    return human_bytes(value) if name.endswith("_bytes") else f"{value:.4g}"
 
 
 # --- how far, and what came of it ------------------------------------------------------------------------------------
@@ -354,16 +319,14 @@ def _outcome(runs: Sequence[RunProgress]) -> VerdictLine:
     return VerdictLine(tone="bad" if failed or broken else "good", text=", ".join(words))
 
 
-def _verdict(runs: Sequence[RunProgress]) -> tuple[VerdictLine, ...]:
-    """What failed, by name and by how much; what else one must know of the runs."""
-    lines: list[VerdictLine] = []
-    for run in runs:
-        if run.result is not None:
-            limits = flags_text(run.combination)
-            lines += [
-                VerdictLine(tone=tone, text=f"{limits}: {text}" if limits else text)
-                for tone, text in _run_verdict(run.result)
-            ]
+def _verdict(results: Sequence[RunResult]) -> tuple[VerdictLine, ...]:
+    """Which limit is enough; what failed, by name and by how much; what else one must know of the runs."""
+    lines = [VerdictLine(tone="plain", text=text)] if (text := sweep_text(results)) else []
+    for result in results:
+        limits = flags_text(result.combination)
+        lines += [
+            VerdictLine(tone=tone, text=f"{limits}: {text}" if limits else text) for tone, text in _run_verdict(result)
+        ]
     return tuple(lines)
 
 
@@ -389,4 +352,4 @@ def _failure(request: RequestResult) -> str:
 
 
 def _shown_line(text: str) -> str:
-    return bounded(clean(text), 4 * MEASURED_LENGTH)
+    return bounded(clean(text), LINE_LENGTH)

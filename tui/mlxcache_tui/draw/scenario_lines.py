@@ -16,6 +16,7 @@ from mlxcache_tui.core.scenario_view import (
 from mlxcache_tui.core.text import wrap_cells
 from mlxcache_tui.core.units import UNKNOWN, human_count, human_duration, human_percent
 from mlxcache_tui.draw.bars import bar
+from mlxcache_tui.draw.chart import sweep_plots
 from mlxcache_tui.draw.columns import Column, Layout, head_line, lay_out, place
 from mlxcache_tui.draw.signs import Sign
 from mlxcache_tui.draw.spans import Line, Look, Span, fit_line
@@ -93,7 +94,14 @@ def body_rows(view: ScenarioView, shown: int, width: int) -> list[Row]:
         rows.append(Row(_step_line(step, layout, width), key))
         rows += [Row(fit_line((Span(f"    {note}", "dim"),), width)) for note in step.notes]
         rows += [Row(_expect_line(expect, width)) for expect in step.expects]
-    return rows
+    return [*rows, *(Row(fit_line(line, width)) for line in _plot_lines(view, width))]
+
+
+def _plot_lines(view: ScenarioView, width: int) -> list[Line]:
+    plots = sweep_plots(view.points, width)
+    if not plots:
+        return []
+    return [(), (Span(f"over {view.limits}", "dim"),), *((Span(line),) for line in plots)]
 
 
 @lru_cache(maxsize=16)

@@ -183,6 +183,7 @@ class Runner:
             scenario=self.scenario.name,
             title=self.scenario.title,
             about=self.scenario.about,
+            notes=self.scenario.notes,
             digest=self.scenario.digest,
             started=self._started.isoformat(timespec="seconds"),
             combination=self.combination,

@@ -66,8 +66,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def bar(value: float, most: float, width: int = 30) -> str:
-    """A bar of eighths for `value` of `most`; empty for nothing."""
-    eighths = round(value / most * width * 8) if most > 0 else 0
-    full, rest = divmod(eighths, 8)
-    return "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
+def harmless(text: str) -> str:
+    """The text with the marks that Markdown or HTML would act on made harmless."""
+    return text.translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]#|<>"})

@@ -11,18 +11,21 @@ from typing import Any
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.sweep import sweep_points, sweep_text, values_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent, human_rate
+from mlxcache_tui.core.verdict_words import measured_text, shortfall
+from mlxcache_tui.draw.chart import sweep_plots
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.report import format as fmt
+from mlxcache_tui.report.reading import in_short, notes_lines, words_lines
 from mlxcache_tui.report.text import reasons_text
 
 ANSWER_LENGTH = 600
 """Characters of an answer that are shown: enough to see whether it names the policy."""
-LEGEND = (
-    "TTFT is the time from the first byte sent to the first token of the reply; completion, to its last one. "
-    "Cached tokens are the part of the prompt that the server took from its prompt cache instead of reading it. "
-    "Figures over several requests are medians, with their range and the number of requests (n). "
-    "— is unknown. † is the first request after the server's start: no baseline for cold ones."
+PLOT_WIDTH = 78
+AT_ONCE = (
+    "Requests at once wait for each other, so that each takes longer than alone; yet all of them are done after the "
+    "wall time. The sum of their times is not a time that passed."
 )
 
 
@@ -32,26 +35,27 @@ def to_markdown(runs: Sequence[RunResult]) -> str:
     for name in dict.fromkeys(run.scenario for run in runs):
         mine = [run for run in runs if run.scenario == name]
         lines += ["", f"# {fmt.one_line(mine[0].title)}", ""]
-        lines += [mine[0].about, ""] if mine[0].about else []
+        lines += [f"**{fmt.harmless(mine[0].about)}**", ""] if mine[0].about else []
+        lines += notes_lines(mine[0])
         if len(mine) > 1 or mine[0].combination:
             lines += [*_sweep(mine), ""]
         for run in mine:
             lines += _run(run)
-    return "\n".join([*lines[1:], "---", "", LEGEND, ""])
+    return "\n".join([*lines[1:], "---", "", *words_lines(runs)])
 
 
 # --- a sweep ---------------------------------------------------------------------------------------------------------
 
 
 def _sweep(runs: Sequence[RunResult]) -> list[str]:
-    """One row a limit, and a bar for the reuse of each."""
+    """Which limit is enough, one row a limit, and the plots."""
     rows = []
     for run in runs:
         summary = summarise(run.requests)
         counted = [request for request in run.requests if not request.warmup]
         rows.append(
             (
-                limits_text(run.combination) or "as given",
+                values_text(run),
                 human_percent(summary.cached_ratio),
                 reasons_text(counted) if counted else UNKNOWN,
                 fmt.whole(evictions(run)),
@@ -61,14 +65,13 @@ def _sweep(runs: Sequence[RunResult]) -> list[str]:
                 human_bytes(run.memory.mlx.peak_bytes if run.memory.mlx else None),
             )
         )
-    head = ("limit", "reuse", "reasons", "evictions", "TTFT", "wall time", "peak memory", "MLX peak")
-    width = max(len(row[0]) for row in rows)
-    bars = [f"{row[0]:<{width}}  {row[1]:>5}  {_reuse_bar(run)}" for row, run in zip(rows, runs, strict=True)]
-    return ["## One row a limit", "", *fmt.markdown_table(head, rows), "", "```", "reuse by limit", *bars, "```"]
-
-
-def _reuse_bar(run: RunResult) -> str:
-    return fmt.bar(summarise(run.requests).cached_ratio or 0.0, 1.0)
+    limits = " · ".join(runs[0].combination)
+    head = (limits, "reuse", "reasons", "evictions", "TTFT", "wall time", "peak memory", "MLX peak")
+    text = sweep_text(runs)
+    said = [f"**{fmt.harmless(text)}**", ""] if text else []
+    plots = sweep_plots(sweep_points(runs), PLOT_WIDTH)
+    drawn = ["", f"Over {fmt.harmless(limits)}:", "", "```text", *plots, "```"] if plots else []
+    return ["## One row a limit", "", *said, *fmt.markdown_table(head, rows), *drawn]
 
 
 def _flags_text(flags: dict[str, Any]) -> str:
@@ -96,6 +99,7 @@ def _run(run: RunResult) -> list[str]:
     limits = limits_text(run.combination)
     parts = [
         [f"## {fmt.one_line(run.title)}: {limits}" if limits else "## What was run", "", *_conditions_of(run)],
+        _section("In short", in_short(run)),
         _verdicts(run),
         _section("Conditions", _conditions([step for step in run.steps if not step.warmup])),
         _section("Warm-up (left out of all other figures)", _conditions([step for step in run.steps if step.warmup])),
@@ -141,29 +145,23 @@ def _verdicts(run: RunResult) -> list[str]:
             "held" if verdict.held else "**failed**",
             verdict.step,
             f"`{verdict.text}`",
-            _measured(verdict.measured),
-            verdict.why,
+            measured_text(verdict) if verdict.held else shortfall(verdict),
         )
         for verdict in run.expectations
     ]
     rows += [
-        ("**failed**", request.step, f"#{request.id} answers", request.state, request.error or "")
+        ("**failed**", request.step, f"#{request.id} answers", f"{request.state}: {request.error or 'no reason given'}")
         for request in failures
     ]
-    head = ("", "step", "expected", "measured", "by how much")
+    head = ("", "step", "expected", "measured")
     title = f"Expectations: {held} of {len(run.expectations)} held"
     return _section(title, fmt.markdown_table(head, rows))
 
 
-def _measured(value: float | str | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:.4g}" if isinstance(value, float) else _shortened(value, 60)
-
-
 def _conditions(steps: Sequence[StepResult]) -> list[str]:
-    """A row for each step: what the guide writes down for each condition."""
+    """A row for each step: what is written down for each condition."""
     rows = []
+    restarted = any(step.restarted for step in steps)
     for step in steps:
         requests = step.requests
 
@@ -182,7 +180,9 @@ def _conditions(steps: Sequence[StepResult]) -> list[str]:
                 over("output_tokens", fmt.whole),
                 over("prefill_tps", human_rate),
                 over("decode_tps", human_rate),
-                _restart_text(step),
+                fmt.whole(step.evictions),
+                human_bytes(step.peak_bytes),
+                *([_restart_text(step)] if restarted else []),
             )
         )
     if not rows:
@@ -198,7 +198,9 @@ def _conditions(steps: Sequence[StepResult]) -> list[str]:
         "output",
         "prefill tok/s",
         "decode tok/s",
-        "server",
+        "evicted",
+        "peak memory",
+        *(["server"] if restarted else []),
     )
     return fmt.markdown_table(head, rows)
 
@@ -211,10 +213,12 @@ def _restart_text(step: StepResult) -> str:
 
 
 def _at_once(steps: Sequence[StepResult]) -> list[str]:
-    """Steps of several requests: waiting against throughput. The sum of the delays is not the time that passed."""
+    """Waiting against throughput, where several were sent at once; the other steps stand beside to compare with."""
+    if all(step.concurrency == 1 for step in steps):
+        return []
     rows = []
     for step in steps:
-        if len(step.requests) < 2 or step.warmup:
+        if step.warmup or not step.requests:
             continue
         summary = summarise_step(step)
         ttft = stats.spread(request.ttft_s for request in step.requests)
@@ -234,13 +238,11 @@ def _at_once(steps: Sequence[StepResult]) -> list[str]:
                 human_bytes(step.peak_bytes),
             )
         )
-    if not rows:
-        return []
     head = (
         "step", "at once", "n", "TTFT median", "TTFT slowest", "completion median", "completion slowest", "wall time",
         "sum of completions", "system tok/s", "peak memory",
     )  # fmt: skip
-    return fmt.markdown_table(head, rows)
+    return [*fmt.markdown_table(head, rows), "", AT_ONCE]
 
 
 def _reasons(run: RunResult) -> list[str]:
@@ -251,11 +253,17 @@ def _reasons(run: RunResult) -> list[str]:
             request.policy,
             f"{fmt.whole(request.cached_tokens)} of {fmt.whole(request.prompt_tokens)}",
             request.reason.kind if request.reason else request.state,
-            request.reason.detail if request.reason else request.error or "",
+            _detail(request),
         )
         for request in run.requests
     ]
     return fmt.markdown_table(("#", "step", "policy", "cached", "reason", "detail"), rows) if rows else []
+
+
+def _detail(request: RequestResult) -> str:
+    if request.reason is None:
+        return request.error or ""
+    return "" if request.reason.detail == request.reason.kind else request.reason.detail
 
 
 def _evictions(run: RunResult) -> list[str]:
@@ -278,7 +286,7 @@ def _evictions(run: RunResult) -> list[str]:
 
 
 def _number(number: int | None) -> str:
-    return UNKNOWN if number is None else f"#{number}"
+    return UNKNOWN if number is None else f"#{number}" if number else "warm-up"
 
 
 def _memory(run: RunResult) -> list[str]:
@@ -316,5 +324,4 @@ def _quoted(request: RequestResult) -> list[str]:
 def _shortened(text: str, length: int) -> str:
     """One line, cut; marks that Markdown or HTML would act on are made harmless."""
     line = fmt.one_line(text)
-    line = line if len(line) <= length else line[: length - 1] + "…"
-    return line.translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]#|<>"})
+    return fmt.harmless(line if len(line) <= length else line[: length - 1] + "…")

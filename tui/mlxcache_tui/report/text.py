@@ -7,6 +7,7 @@ from mlxcache_tui.core.expect import Verdict
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.summary import summarise_step
 from mlxcache_tui.core.units import human_percent
+from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
 from mlxcache_tui.report import format as fmt
@@ -41,7 +42,9 @@ def request_line(result: RequestResult) -> str:
 
 def verdict_line(verdict: Verdict) -> str:
     """One expectation, with by how much it failed."""
-    return f"  ✓ {verdict.text}" if verdict.held else f"  ✗ {verdict.text}: {verdict.why}"
+    return (
+        f"  ✓ {verdict.text}: {measured_text(verdict)}" if verdict.held else f"  ✗ {verdict.text}: {shortfall(verdict)}"
+    )
 
 
 def run_lines(run: RunResult) -> list[str]:
@@ -90,7 +93,7 @@ def verdict_lines(run: RunResult) -> list[str]:
     for request in run.unexpected_failures():
         lines.append(f"  ✗ #{request.id} of {request.step} {request.state}: {request.error or 'no reason given'}")
     failed = [verdict for verdict in run.expectations if not verdict.held]
-    lines += [f"  ✗ {verdict.step}: {verdict.text}: {verdict.why}" for verdict in failed]
+    lines += [f"  ✗ {verdict.step}: {verdict.text}: {shortfall(verdict)}" for verdict in failed]
     if run.expectations:
         lines.append(f"  {len(run.expectations) - len(failed)} of {len(run.expectations)} expectations held")
     return lines

@@ -1,0 +1,71 @@
+"""What helps a stranger to read a report."""
+
+from typing import get_args
+
+import msgspec
+
+from mlxcache_tui.core.views import ReasonKind
+from mlxcache_tui.report.reading import REASONS, WORDS, in_short, notes_lines, words_lines
+from support.fake_engine import FakeEngine
+from support.scenario_runs import TWO_QUESTIONS, run_of
+
+NOTES = """# Same policy, other question.
+#
+# Shows: the policy stands at the start,
+# so it is read once.
+# Look at: cached_tokens.
+"""
+
+
+def test_the_figures_in_short() -> None:
+    assert in_short(run_of()[0]) == [
+        "- 72 % of the prompt tokens came from the cache (first ×1, hit ×3)",
+        "- second \\| question: 3 at once took 54 ms each (slowest 83 ms); all 3 were done after 85 ms, while "
+        "their times add up to 165 ms",
+        "- returns: TTFT 43 ms where its beginning was reused (n 3), 275 ms where it was read (n 1)",
+        "- hits saved about 793 ms of reading (estimate)",
+        "- getting ready: the model was loaded in 1.50 s, the first request after that had a TTFT of 266 ms",
+        "- memory of the server: 1 MB as the run began, 1 MB at its peak",
+    ]
+
+
+def test_what_was_thrown_out_is_counted() -> None:
+    assert "- 3 entries were thrown out of the cache" in in_short(run_of(engine=FakeEngine(cache=2))[0])
+    assert "- 1 entry was thrown out of the cache" in in_short(run_of(engine=FakeEngine(cache=4))[0])
+
+
+def test_a_first_request_is_a_baseline_only_where_there_is_no_other() -> None:
+    text = TWO_QUESTIONS.replace("warmup = true", "")
+    run, _ = run_of(text.replace('policy = "other"', 'policy = "returns"'))
+    assert run.requests[0].first_after_start
+    assert any("where it was read (n 1)" in line for line in in_short(run))
+
+
+def test_nothing_measured_says_nothing() -> None:
+    assert in_short(run_of(engine=FakeEngine(starts=False))[0]) == []
+
+
+def test_the_authors_notes_are_paragraphs() -> None:
+    run, _ = run_of(NOTES + TWO_QUESTIONS)
+    assert notes_lines(run) == [
+        "Same policy, other question.",
+        "",
+        "Shows: the policy stands at the start, so it is read once.",
+        "",
+        "Look at: cached\\_tokens.",
+        "",
+    ]
+    assert notes_lines(msgspec.structs.replace(run, notes="")) == []
+
+
+def test_every_reason_is_explained() -> None:
+    assert set(REASONS) == set(get_args(ReasonKind)) - {"pending", "unknown"}
+
+
+def test_words_and_the_reasons_that_occur() -> None:
+    lines = words_lines([run_of()[0]])
+    assert all(any(line.startswith(f"- **{word}**") for line in lines) for word in WORDS)
+    assert [line for line in lines if line.startswith(("- **hit", "- **first", "- **evicted"))] == [
+        f"- **hit**: {REASONS['hit']}",
+        f"- **first**: {REASONS['first']}",
+    ]

@@ -1,0 +1,129 @@
+"""What helps a stranger to read a report: the figures in short, what the scenario is for, the words used."""
+
+from collections.abc import Iterable, Sequence
+
+from mlxcache_tui.core import stats
+from mlxcache_tui.core.glossary import GLOSSARY
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.units import human_bytes, human_percent
+from mlxcache_tui.report import format as fmt
+from mlxcache_tui.report.text import reasons_text
+
+WORDS = ("token", "prompt", "prefix", "KV cache", "cached tokens", "prefill", "decode", "TTFT", "eviction")
+"""Those of the glossary that a report uses."""
+OWN_WORDS = (
+    ("completion", "From sending the request to the end of the reply."),
+    ("reuse", "Cached tokens in proportion to the prompt's, over all requests of the row."),
+    ("wall time", "What passed on the clock from the first request's start to the last one's end."),
+    ("system tok/s", "Output tokens of all requests together, by the wall time."),
+    ("figures over several requests", "Medians, with their range and the number of requests (n)."),
+    ("—", "Unknown, which is not nothing."),
+    ("†", "The first request after the server's start: slower for other reasons, so no baseline for cold ones."),
+)
+REASONS = {
+    "hit": "The beginning of the prompt was stored; only the rest was read.",
+    "first": "Nothing like it was sent before: all of it was read.",
+    "diverged": "Like an earlier prompt up to a place; from that first difference on all was read again.",
+    "in_flight": "The same words were still being read for another request, and can be reused only afterwards.",
+    "restarted": "It was stored by a server process that has ended.",
+    "model_changed": "Another model, adapter or template: nothing can be shared.",
+    "evicted": "It was stored, and a limit of the cache threw it out before it was wanted again.",
+    "cancelled": "The earlier request was cut off before it was stored.",
+    "sequential": "A seed, a draft model or kv-bits: such requests are served one at a time, without checkpoints.",
+    "not_trimmable": "This model's cache cannot be cut back to the part that is shared.",
+    "disabled": "The server was told to keep nothing.",
+    "not_reported": "The server does not tell what it reused.",
+}
+
+
+def notes_lines(run: RunResult) -> list[str]:
+    """What the scenario shows and what to look at, in its author's words: one paragraph for each."""
+    paragraphs: list[str] = []
+    for line in run.notes.splitlines():
+        if not paragraphs or not line.strip() or line.startswith(("Shows:", "Look at:")):
+            paragraphs.append("")
+        paragraphs[-1] = f"{paragraphs[-1]} {line}".strip()
+    return [line for paragraph in paragraphs if paragraph for line in (fmt.harmless(paragraph), "")]
+
+
+def in_short(run: RunResult) -> list[str]:
+    """The answers for which such a run is made, a line each: what was reused, what it saved, what it cost."""
+    counted = [request for request in run.requests if not request.warmup]
+    summary = summarise(run.requests)
+    lines = []
+    if summary.cached_ratio is not None:
+        share = human_percent(summary.cached_ratio)
+        lines.append(f"{share} of the prompt tokens came from the cache ({reasons_text(counted)})")
+    lines += [_at_once(step) for step in run.steps if step.concurrency > 1 and not step.warmup]
+    lines += [_speed(policy, counted) for policy in dict.fromkeys(request.policy for request in counted)]
+    if summary.seconds_saved_est:
+        lines.append(f"hits saved about {fmt.seconds(summary.seconds_saved_est)} of reading (estimate)")
+    evicted = [step.evictions for step in run.steps]
+    if any(evicted):
+        lines.append(f"{_counted(len(run.evictions), 'entry was', 'entries were')} thrown out of the cache")
+    first = next((request for request in run.requests if request.first_after_start), None)
+    if run.server.load_s is not None and first is not None and first.ttft_s is not None:
+        load, ttft = fmt.seconds(run.server.load_s), fmt.seconds(first.ttft_s)
+        lines.append(
+            f"getting ready: the model was loaded in {load}, the first request after that had a TTFT of {ttft}"
+        )
+    if run.memory.peak_bytes is not None:
+        start, peak = human_bytes(run.memory.start_bytes), human_bytes(run.memory.peak_bytes)
+        lines.append(f"memory of the server: {start} as the run began, {peak} at its peak")
+    return [f"- {line}" for line in lines if line]
+
+
+def _at_once(step: StepResult) -> str:
+    """What waiting for each other cost each, and what it gave in all."""
+    summary = summarise_step(step)
+    each = stats.spread(request.e2e_s for request in step.requests)
+    if each is None:
+        return ""
+    most = min(step.concurrency, summary.requests)
+    return (
+        f"{fmt.harmless(step.name)}: {most} at once took {fmt.seconds(each.median)} each (slowest "
+        f"{fmt.seconds(each.high)}); all {summary.requests} were done after {fmt.seconds(summary.wall_s)}, while their "
+        f"times add up to {fmt.seconds(summary.sum_e2e_s)}"
+    )
+
+
+def _speed(policy: str, requests: Sequence[RequestResult]) -> str:
+    """TTFT of a policy's hits beside that of its other requests; empty unless there are both."""
+    mine = [request for request in requests if request.policy == policy and request.ttft_s is not None]
+    hits = [request for request in mine if request.reason is not None and request.reason.kind == "hit"]
+    others = [request for request in mine if request not in hits]
+    # The first request after a start is slower for other reasons; it counts only where there is no other.
+    cold = [request for request in others if not request.first_after_start] or others
+    with_hit, without = _ttft(hits), _ttft(cold)
+    if with_hit is None or without is None:
+        return ""
+    return (
+        f"{fmt.harmless(policy)}: TTFT {fmt.seconds(with_hit)} where its beginning was reused (n {len(hits)}), "
+        f"{fmt.seconds(without)} where it was read (n {len(cold)})"
+    )
+
+
+def _ttft(requests: Iterable[RequestResult]) -> float | None:
+    return stats.median(stats.known(request.ttft_s for request in requests))
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
+
+
+def words_lines(runs: Sequence[RunResult]) -> list[str]:
+    """The words of the report and the reasons that occur in it, a sentence each."""
+    kinds = {request.reason.kind for run in runs for request in run.requests if request.reason is not None}
+    known = dict(GLOSSARY)
+    return [
+        "## Words",
+        "",
+        *(f"- **{word}**: {known[word]}" for word in WORDS),
+        *(f"- **{word}**: {text}" for word, text in OWN_WORDS),
+        "",
+        "Why a prompt was reused or read:",
+        "",
+        *(f"- **{kind}**: {text}" for kind, text in REASONS.items() if kind in kinds),
+        "",
+    ]
