@@ -1,6 +1,9 @@
 """The fold as a whole: the server's life, restarts, notices; and that it is deterministic."""
 
+import msgspec
+
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.present import cache_view
 from mlxcache_tui.core.reduce import apply, fold
 from support.story import Story
 
@@ -59,7 +62,19 @@ def test_entries_that_cannot_be_watched_are_not_said_to_be_known() -> None:
     assert state.server.observed
     assert state.cache.known == "unknown"
     assert "mlx-lm 9.9 has nothing to watch it by: PromptTrie.add, MLX memory" in state.notices[0].text
+    assert "entries of mlx-lm 9.9 cannot be watched" in cache_view(state).note
     assert fold([connected(1)]).cache.known == "observer"
+
+
+def test_entries_that_cannot_be_watched_are_inferred_where_the_rule_is_known() -> None:
+    story = Story()
+    story.server(observed=False)
+    story.tell(msgspec.structs.replace(connected(10, missing=("PromptTrie.add",)), mlx_lm="0.30.7"))
+    story.compose("a")
+    story.tell(ev.RequestEnded(at_ns=story.tick(), origin="client", key="a", outcome="done"))
+    view = cache_view(story.state)
+    assert view.known == "inferred"
+    assert [row.made_by for row in view.entries] == [1]
 
 
 def test_somebody_elses_server_that_was_started_anew_has_its_own_flags() -> None:

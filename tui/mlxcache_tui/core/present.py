@@ -202,6 +202,8 @@ def _cache_note(state: SessionState) -> str:
         return "no server"
     if cache.known == "observer":
         return ""
+    if server.observed:
+        return f"the entries of mlx-lm {server.mlx_lm} cannot be watched: only what a request reuses is known"
     if server.mode == "launched":
         return "waiting for the observer"
     if cache.counted:
