@@ -20,7 +20,9 @@ def test_each_policy_has_its_own_figures_weighted_by_tokens() -> None:
     returns, warranty = found["returns"], found["warranty"]
     assert (returns.requests, returns.entries, returns.evicted, returns.bytes) == (2, 1, 1, 1_000)
     assert (returns.reuse_last, returns.reuse_session) == (0.9, 270 / 400)
-    assert returns.last_hit_ns == story.state.requests["b"].lookup_ns
+    lookup = story.state.requests["b"].lookup
+    assert lookup is not None
+    assert returns.last_hit_ns == lookup.at_ns
     assert (warranty.reuse_last, warranty.last_hit_ns, warranty.share) == (0.0, None, 0.5)
 
 

@@ -1,12 +1,14 @@
 """Prompts put together again from token runs, and where two of them part."""
 
+from array import array
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlxcache_tui.core.events import TokensNamed
+from mlxcache_tui.core.events import LookedUp, TokenRun, TokensNamed
 from mlxcache_tui.core.lens import PromptTexts, lens_view, prompt_tokens, sent_text
 from mlxcache_tui.core.views import LensView
-from support.prompts import PIECE, ask
+from support.prompts import PIECE, ask, tokens_of
 from support.story import Story
 
 
@@ -139,8 +141,34 @@ def test_what_is_missing_leads_to_the_messages() -> None:
     story.compose("b")
     assert "has not looked it up" in view(story, "b").note
     story.look_up("b", prompt=100, base="gone", shared=90)
-    assert prompt_tokens(story.state, story.state.requests["b"]) is None
+    assert prompt_tokens(story.state.requests["b"]) is None
     assert lens_view(story.state, "nobody", None, PromptTexts()) is None
+
+
+def test_a_prompt_is_known_without_the_requests_that_it_was_told_against() -> None:
+    story = observed()
+    ask(story, "a", "aabbccdd")
+    ask(story, "b", "aabbccxx", base="a")
+    ask(story, "c", "aabbxx", base="b")
+    del story.state.requests["a"], story.state.requests["b"]
+    request = story.state.requests["c"]
+    assert prompt_tokens(request) == array("q", tokens_of("aabbxx"))
+    assert request.lookup is not None
+    assert request.lookup.tokens.start is not None
+    assert request.lookup.tokens.start.start is None  # what stood between the two is not needed
+
+
+def test_ids_of_any_size_are_kept() -> None:
+    story = observed()
+    for key, token in (("a", 1 << 40), ("b", 1 << 70)):
+        story.compose(key)
+        run = TokenRun(count=2, new=(1, token))
+        look = LookedUp(
+            at_ns=story.tick(), origin="observer", key=key, tokens=run, cached_tokens=0, how="none", path="batched"
+        )
+        story.tell(look)
+    assert prompt_tokens(story.state.requests["a"]) == array("q", [1, 1 << 40])
+    assert prompt_tokens(story.state.requests["b"]) is None
 
 
 def test_control_characters_are_shown_as_marks() -> None:

@@ -1,7 +1,8 @@
 """The detail view."""
 
+from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.present_detail import detail_view, request_markdown
-from support.story import Story
+from support.story import MS, Story
 
 
 def test_everything_of_a_request() -> None:
@@ -28,6 +29,26 @@ def test_thinking_has_a_bar_and_a_hint_of_its_own() -> None:
     assert "turn thinking off" in view.hint
     assert view.reasoning == "yes"
     assert [phase.name for phase in view.timeline][-1] == "thinking"
+
+
+def test_the_gaps_between_texts_are_told_while_it_is_written_and_when_it_is_over() -> None:
+    story = Story()
+    story.server()
+    request = story.compose("a")
+    story.tell(ev.FirstTokenArrived(at_ns=story.tick(), origin="client", key="a", kind="answer"))
+    gaps = tuple(ms * MS for ms in (50, 3, 1, 2, 9))
+    story.tell(ev.TextArrived(at_ns=story.tick(), origin="client", key="a", kind="answer", text="yes", gaps_ns=gaps))
+
+    def told() -> tuple[str, str]:
+        view = detail_view(story.state, "a", "")
+        assert view is not None
+        facts = dict(view.facts)
+        return facts["gap between events, p50"], facts["gap between events, max"]
+
+    assert told() == ("3 ms", "9 ms")
+    story.end("a")
+    assert told() == ("3 ms", "9 ms")
+    assert (request.gaps.live, request.gaps.count) == (None, 5)
 
 
 def test_an_unknown_request_has_no_detail() -> None:

@@ -19,7 +19,7 @@ def test_an_eviction_is_told_everywhere() -> None:
     assert [mark.kind for mark in state.memory.marks] == ["eviction"]
     assert state.log.rows[-1].text == "✂ evicted returns, 103 tokens, 1 kB, by #2: count limit 1"
     assert state.log.rows[-1].request == 2
-    assert state.requests["b"].evicted == [1]
+    assert state.requests["b"].evicted == (eviction,)
 
 
 def test_a_swallowed_prefix_is_gone_but_no_eviction() -> None:

@@ -122,7 +122,7 @@ async def test_extended_is_a_conversation_that_goes_on() -> None:
     async with engine_on() as engine:
         first = await ask(engine, "May I?", policy("Alpha"), max_tokens=1)
         record = engine.state.cache.records[first.entries[-1]]
-        turn = (("user", "May I?"), ("assistant", "".join(first.answer)))
+        turn = (("user", "May I?"), ("assistant", first.answer))
         second = await ask(engine, "And now?", policy("Alpha"), messages=turn)
         assert kind(second) == "hit"
         assert second.lookup is not None
@@ -166,7 +166,7 @@ async def test_evicted_by_count_and_the_forecast_said_so() -> None:
         (line,) = forecast(engine.state, draft, PromptTexts()).more
         assert f"(#{first.number})" in line
         third = await ask(engine, "May I?", policy("Gamma"))
-        assert [engine.state.cache.records[entry].key for entry in third.evicted] == [first.key]
+        assert [eviction.made_by for eviction in third.evicted] == [first.number]
         back = await ask(engine, "Is it damaged?", policy("Alpha"))
         found = reason(back)
         assert (found.kind, found.evicted_by, found.rule) == ("evicted", third.number, "count")
@@ -195,7 +195,7 @@ async def test_the_forecast_is_what_happens() -> None:
             reused = int(said.text.split("≈")[1].split()[0]) if said.text.startswith("would reuse") else 0
             cached = request.cached_tokens or 0
             assert abs(reused - cached) <= 2 or cached < 12, (number, said.text, cached)
-            gone = [engine.state.number_of(engine.state.cache.records[entry].key) for entry in request.evicted]
+            gone = [eviction.made_by for eviction in request.evicted]
             assert bool(gone) == bool(victim), (number, victim, gone)
             if gone:
                 assert f"(#{gone[0]}" in victim.replace("(the warm-up", "(#0"), (number, victim, gone)

@@ -23,7 +23,7 @@ def ask(
     story.compose(key, **more)
     tokens, shared = tokens_of(prompt), 0
     if base is not None:
-        earlier = prompt_tokens(story.state, story.state.requests[base])
+        earlier = prompt_tokens(story.state.requests[base])
         assert earlier is not None
         shared = common_tokens(array("q", tokens), earlier)
     if named:

@@ -41,7 +41,7 @@ def _row(
         requests=len(requests),
         reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
         reuse_session=metrics.session_ratio(reported),
-        last_hit_ns=(hits[-1].lookup_ns or hits[-1].stamps.ended) if hits else None,
+        last_hit_ns=(hits[-1].lookup.at_ns if hits[-1].lookup else hits[-1].stamps.ended) if hits else None,
         evicted=evicted,
         entries=len(records),
         bytes=size,

@@ -6,9 +6,8 @@ what was reused (C) and the prompt's length (P) decide together, with the fate o
 
 from dataclasses import dataclass
 
-from mlxcache_tui.core.events import LookedUp
 from mlxcache_tui.core.infer import reason_of_loss
-from mlxcache_tui.core.state import EntryRecord, Reason, RequestState, SessionState
+from mlxcache_tui.core.state import EntryRecord, Lookup, Reason, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import ReasonKind
 
@@ -37,7 +36,7 @@ class Difference:
     theirs: str
 
 
-def diagnose_observed(state: SessionState, request: RequestState, lookup: LookedUp) -> Reason:
+def diagnose_observed(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
     """The reason from what the observer saw at the look-up."""
     cached, prompt = lookup.cached_tokens, lookup.tokens.count
     shared = lookup.tokens.shared
@@ -71,7 +70,7 @@ def _head_tokens(state: SessionState, request: RequestState) -> int:
     return measured if measured is not None else HEAD_UNKNOWN
 
 
-def _hit(state: SessionState, request: RequestState, lookup: LookedUp, base: RequestState | None) -> Reason:
+def _hit(state: SessionState, request: RequestState, lookup: Lookup, base: RequestState | None) -> Reason:
     record = state.cache.records.get(lookup.entry) if lookup.entry is not None else None
     maker = state.requests.get(record.key) if record and record.key is not None else base
     source = maker.number if maker else None
@@ -104,7 +103,7 @@ def _entry(record: EntryRecord) -> str:
 
 
 def _shortfall(
-    state: SessionState, request: RequestState, lookup: LookedUp, record: EntryRecord | None
+    state: SessionState, request: RequestState, lookup: Lookup, record: EntryRecord | None
 ) -> tuple[str, ...]:
     """Why a hit is not the whole of what could be expected. Not a miss: it is in the nature of the thing."""
     lines = []
@@ -168,7 +167,7 @@ def _template_cut(state: SessionState, request: RequestState, base: RequestState
     return shared < request.prompt_tokens * sizes[0] / max(1, sum(sizes)) / 2
 
 
-def _nothing_like_it(state: SessionState, request: RequestState, lookup: LookedUp) -> Reason:
+def _nothing_like_it(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
     """The server has no prompt with more than the template in common: is there a request that should have been one?"""
     shared = lookup.tokens.shared
     twin = _earlier_twin(state, request)
@@ -191,7 +190,7 @@ def _nothing_like_it(state: SessionState, request: RequestState, lookup: LookedU
     return Reason("first", "first", (f"nothing like it was sent before{head}",), shared_tokens=shared)
 
 
-def _other_model(base: RequestState, lookup: LookedUp) -> Reason:
+def _other_model(base: RequestState, lookup: Lookup) -> Reason:
     theirs = base.lookup.model if base.lookup else None
     text = f"#{base.number} ran on {theirs}, this one on {lookup.model}; each has a cache of its own"
     return Reason("model_changed", f"other model than #{base.number}", (text,), from_request=base.number)
@@ -247,7 +246,7 @@ def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
     return (f"{'here:':<{width}}{difference.ours}", f"{there:<{width}}{difference.theirs}")
 
 
-def _lost(state: SessionState, lookup: LookedUp, base: RequestState) -> Reason:
+def _lost(state: SessionState, lookup: Lookup, base: RequestState) -> Reason:
     """The prompt begins like an earlier one, yet that part was not found: what became of it."""
     if base.lookup is not None and base.lookup.model != lookup.model:
         return _other_model(base, lookup)
@@ -305,7 +304,7 @@ def _last_fate(state: SessionState, base: RequestState) -> EntryRecord | None:
     return max(fates, key=lambda record: record.gone_ns or 0, default=None)
 
 
-def _never_stored(base: RequestState, lookup: LookedUp) -> tuple[ReasonKind, str, str]:
+def _never_stored(base: RequestState, lookup: Lookup) -> tuple[ReasonKind, str, str]:
     if base.outcome in ("cancelled", "failed", "cut"):
         text = f"#{base.number} was {base.outcome} before its prompt was stored"
         return "cancelled", f"#{base.number} was {base.outcome} before it was stored", text
@@ -315,7 +314,7 @@ def _never_stored(base: RequestState, lookup: LookedUp) -> tuple[ReasonKind, str
     return "unknown", "unknown", f"nothing of #{base.number} is known to have been stored"
 
 
-def _evicted(state: SessionState, record: EntryRecord, base: RequestState, lookup: LookedUp, like: str) -> Reason:
+def _evicted(state: SessionState, record: EntryRecord, base: RequestState, lookup: Lookup, like: str) -> Reason:
     by = state.number_of(record.gone_by)
     who = f"#{by}" if by is not None else "an unknown request"
     limit = human_bytes(record.limit) if record.rule == "bytes" else record.limit

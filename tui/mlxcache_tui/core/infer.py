@@ -50,7 +50,7 @@ def ended(state: SessionState, request: RequestState) -> None:
         return
     cut_short = request.outcome in ("cancelled", "cut") and request.stamps.first_token is not None
     if request.outcome == "done" or (cut_short and _keeps_what_was_cut(model.rule, request)):
-        answer = "".join((*request.reasoning, *request.answer, *request.tools))
+        answer = request.reasoning + request.answer + request.tools
         _note(state, request, model.insert("assistant", _prompt(state, request) + answer))
 
 
@@ -188,7 +188,7 @@ def _tell_eviction(state: SessionState, request: RequestState, entry: InferredEn
     )
     state.cache.evictions.append(eviction)
     inferred.evicted.append(entry)
-    request.evicted_inferred.append(entry.entry)
+    request.evicted += (eviction,)
     state.dirty.add(request.key)
     state.memory.marks.append(MemoryMark(at_ns=state.now_ns, kind="eviction"))
     mark(state, f"✂ ≈ evicted {eviction.policy}, by #{request.number}: count limit {limit} (inferred)", request.number)

@@ -45,9 +45,9 @@ class PromptText:
         return bisect_right(self.ends, len(self.text[:characters].encode("utf-8", "surrogateescape")))
 
 
-def prompt_tokens(state: SessionState, request: RequestState) -> "array[int] | None":
+def prompt_tokens(request: RequestState) -> "array[int] | None":
     """All tokens of a request's prompt, from the runs that were told; None if a part of them was not."""
-    pieces: list[tuple[int, ...]] = []
+    pieces: list[array[int]] = []
     run = request.lookup.tokens if request.lookup else None
     count = run.count if run else 0
     while run is not None and count:
@@ -56,13 +56,12 @@ def prompt_tokens(state: SessionState, request: RequestState) -> "array[int] | N
             if len(pieces[-1]) < count - run.shared:
                 return None
             count = run.shared
-        base = state.requests.get(run.base) if run.base is not None else None
-        run = base.lookup.tokens if base is not None and base.lookup is not None else None
+        run = run.start
     if request.lookup is None or count:
         return None
     whole: array[int] = array("q")
     for piece in reversed(pieces):
-        whole.extend(piece)
+        whole.extend(iter(piece))  # ids of four bytes or of eight
     return whole
 
 
@@ -96,7 +95,7 @@ class PromptTexts:
 
 
 def _prompt_text(state: SessionState, request: RequestState) -> PromptText | None:
-    tokens = prompt_tokens(state, request)
+    tokens = prompt_tokens(request)
     names = state.vocabularies.get(request.lookup.model if request.lookup else None)
     if tokens is None or names is None:
         return None

@@ -72,7 +72,7 @@ def decode_tps(request: RequestState) -> float | None:
     While it runs: text events instead of tokens, up to the last one.
     """
     if request.outcome is None:
-        events, took = len(request.gaps_ns), seconds(request.stamps.first_token, request.last_text_ns)
+        events, took = request.gaps.count, seconds(request.stamps.first_token, request.last_text_ns)
         return (events - 1) / took if events >= 2 and took else None
     took = seconds(request.stamps.first_token, request.stamps.finish)
     output = request.output_tokens

@@ -37,23 +37,18 @@ def request_phase(request: RequestState) -> RequestPhase:
 
 def request_text(request: RequestState) -> str:
     """The answer so far."""
-    return "".join(request.answer)
+    return request.answer
 
 
-def _why(state: SessionState, request: RequestState) -> str:
+def _why(request: RequestState) -> str:
     if request.error:
         return request.error
     parts = [request.reason.detail] if request.reason else []
     if hint := finish_hint(request):
         parts.append(hint)
-    for entry in request.evicted:
-        record = state.cache.records.get(entry)
-        if record:
-            maker = state.number_of(record.key)
-            parts.append(f"→ threw out {policy_of(state, record.key)}" + (f" (#{maker})" if maker is not None else ""))
-    for entry in request.evicted_inferred:
-        if lost := state.cache.inferred.entries.get(entry):
-            parts.append(f"→ ≈ threw out {policy_of(state, lost.key)} (#{state.number_of(lost.key)})")
+    for gone in request.evicted:
+        maker = f" (#{gone.made_by})" if gone.made_by is not None else ""
+        parts.append(f"→ {'≈ ' if gone.inferred else ''}threw out {gone.policy}{maker}")
     return " · ".join(parts)
 
 
@@ -67,7 +62,7 @@ def finish_hint(request: RequestState) -> str:
 def request_row(state: SessionState, request: RequestState) -> RequestRow:
     """The table's row for a request."""
     phase = request_phase(request)
-    live_output = len(request.gaps_ns) or None
+    live_output = request.gaps.count or None
     return RequestRow(
         key=request.key,
         number=request.number,
@@ -91,7 +86,7 @@ def request_row(state: SessionState, request: RequestState) -> RequestRow:
         e2e_s=metrics.e2e_s(request) if request.outcome is not None else None,
         finish_reason=request.finish_reason,
         reason=request.reason.kind if request.reason else "pending",
-        why=_why(state, request),
+        why=_why(request),
         inferred=bool(request.reason and request.reason.inferred),
         earlier=request.epoch < state.server.epoch,
     )

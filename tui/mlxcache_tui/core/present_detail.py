@@ -16,8 +16,8 @@ def detail_view(state: SessionState, key: str, curl: str) -> DetailView | None:
     return DetailView(
         row=row,
         title=f"#{request.number} {request.policy}",
-        answer="".join(request.answer) + "".join(request.tools),
-        reasoning="".join(request.reasoning),
+        answer=request.answer + request.tools,
+        reasoning=request.reasoning,
         error=request.error or "",
         hint=_hint(request),
         evidence=_evidence(request),
@@ -70,7 +70,7 @@ def _timeline(request: RequestState, now_ns: int) -> tuple[Phase, ...]:
 
 
 def _facts(request: RequestState) -> tuple[tuple[str, str], ...]:
-    gaps = sorted(request.gaps_ns[1:])
+    median, longest = (gap / 1e9 if gap is not None else None for gap in request.gaps.told())
     server_ttft = metrics.seconds(request.server.sent, request.server.first_token)
     pairs: list[tuple[str, str | None]] = [
         ("path", request.path),
@@ -81,8 +81,8 @@ def _facts(request: RequestState) -> tuple[tuple[str, str], ...]:
         ("first visible output", _duration(metrics.ttfo_s(request))),
         ("server's own TTFT", _duration(server_ttft)),
         ("prefill", _duration(metrics.prefill_s(request))),
-        ("gap between events, p50", _duration(gaps[len(gaps) // 2] / 1e9) if gaps else None),
-        ("gap between events, max", _duration(gaps[-1] / 1e9) if gaps else None),
+        ("gap between events, p50", _duration(median)),
+        ("gap between events, max", _duration(longest)),
         ("served", request.lookup.path if request.lookup else None),
         ("parameters", ", ".join(f"{name}={value}" for name, value in request.params.items()) or None),
     ]

@@ -1,6 +1,7 @@
 """The fold: `apply(state, event)` alone changes the state. Deterministic, so that a replay gives the same."""
 
 from collections.abc import Iterable
+from sys import intern
 from typing import Literal
 
 from mlxcache_tui.core import events as ev
@@ -93,7 +94,7 @@ def _apply_session(state: SessionState, event: _Session) -> frozenset[Part]:
             state.policies[label] = text
             return _NOTHING
         case ev.TextKept(text_id=text_id, text=text):
-            state.texts[text_id] = text
+            state.texts[intern(text_id)] = text
             return _NOTHING
         case ev.Noticed(level=level, pane=pane, text=text):
             return _notice(state, level, pane, text)
@@ -288,6 +289,7 @@ def _cut_foreign(state: SessionState, why: str) -> None:
     for request in state.requests.values():
         if request.outcome is None and not request.ours:
             request.outcome, request.error = "cut", why
+            request.gaps.close()
             state.dirty.add(request.key)
 
 

@@ -1,12 +1,22 @@
 """Folding what the observer says of the prompt cache: look-ups, entries, evictions, limits."""
 
+from array import array
+from sys import intern
 from typing import Any, Literal
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core import infer
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
-from mlxcache_tui.core.state import EntryRecord, EvictionRecord, RequestState, SessionState
+from mlxcache_tui.core.state import (
+    USERS_SHOWN,
+    EntryRecord,
+    EvictionRecord,
+    Lookup,
+    PromptRun,
+    RequestState,
+    SessionState,
+)
 from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.core.views import MemoryMark
 
@@ -84,13 +94,39 @@ def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
     request = state.requests.get(event.key)
     if request is None:
         return
-    request.lookup, request.lookup_ns = event, event.at_ns
+    request.lookup = Lookup(
+        at_ns=event.at_ns,
+        tokens=_prompt_run(state, event.tokens),
+        cached_tokens=event.cached_tokens,
+        how=event.how,
+        entry=event.entry,
+        path=event.path,
+        model=intern(event.model) if event.model is not None else None,
+    )
     request.prompt_tokens = event.tokens.count
     request.cached_tokens, request.cached_source = event.cached_tokens, "observer"
     if event.entry is not None and (record := state.cache.records.get(event.entry)):
-        record.used_by.append(event.key)
-    request.reason = diagnose_observed(state, request, event)
+        record.used_by = (*record.used_by, request.key)[-USERS_SHOWN:]
+    request.reason = diagnose_observed(state, request, request.lookup)
     state.dirty.add(event.key)
+
+
+def _prompt_run(state: SessionState, run: ev.TokenRun) -> PromptRun:
+    base = state.requests.get(run.base) if run.base is not None else None
+    start = base.lookup.tokens if base is not None and base.lookup is not None else None
+    while start is not None and start.start is not None and run.shared <= start.shared:
+        start = start.start  # all of it comes from there: nothing of those between is needed
+    return PromptRun(run.count, base.key if base else run.base, run.shared, start, _packed(run.new))
+
+
+def _packed(tokens: tuple[int, ...]) -> "array[int]":
+    """Four bytes a token. A prompt with images has ids that take eight; a file may say anything: then none."""
+    for size in ("i", "q"):
+        try:
+            return array(size, tokens)
+        except OverflowError:
+            continue
+    return array("i")
 
 
 def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
@@ -98,19 +134,20 @@ def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
     if event.replaced is not None and (older := cache.stored.pop(event.replaced, None)) is not None:
         # The same sequence goes on under another number: what becomes of that one became of this one.
         older.gone, older.gone_ns, older.gone_by, older.swallowed_by = "swallowed", event.at_ns, event.key, event.entry
+    request = state.requests.get(event.key) if event.key is not None else None
     record = EntryRecord(
         entry=event.entry,
         type=event.type,
         tokens=event.tokens.count,
         bytes=event.bytes,
         inserted_ns=event.at_ns,
-        key=event.key,
-        model=event.model,
+        key=request.key if request else event.key,
+        model=intern(event.model) if event.model is not None else None,
         trimmable=event.trimmable,
     )
     cache.stored[event.entry] = cache.records[event.entry] = record
-    if event.key is not None and (request := state.requests.get(event.key)):
-        request.entries.append(event.entry)
+    if request:
+        request.entries += (event.entry,)
 
 
 def _leave(
@@ -119,7 +156,8 @@ def _leave(
     record = state.cache.stored.pop(entry, None)
     if record is None:
         return None
-    record.gone, record.gone_ns, record.gone_by = how, at_ns, key
+    goer = state.requests.get(key) if key is not None else None
+    record.gone, record.gone_ns, record.gone_by = how, at_ns, goer.key if goer else key
     (state.cache.evicted if how == "evicted" else state.cache.swallowed).append(record)
     return record
 
@@ -130,9 +168,6 @@ def _evicted(state: SessionState, event: ev.EntryEvicted) -> None:
         return
     record.rule, record.limit = event.rule, event.limit
     causer = state.requests.get(event.key) if event.key is not None else None
-    if causer:
-        causer.evicted.append(event.entry)
-        state.dirty.add(causer.key)
     eviction = EvictionRecord(
         type=record.type,
         policy=policy_of(state, record.key),
@@ -145,6 +180,9 @@ def _evicted(state: SessionState, event: ev.EntryEvicted) -> None:
         at_ns=event.at_ns,
     )
     state.cache.evictions.append(eviction)
+    if causer:
+        causer.evicted += (eviction,)
+        state.dirty.add(causer.key)
     state.memory.marks.append(MemoryMark(at_ns=event.at_ns, kind="eviction"))
     by = f"by #{eviction.caused_by}: " if eviction.caused_by is not None else ""
     limit = f"count limit {event.limit}" if event.rule == "count" else f"byte limit {human_bytes(event.limit)}"

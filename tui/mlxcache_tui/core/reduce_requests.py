@@ -1,5 +1,6 @@
 """Folding the life of a request, as our own socket and as the server saw it."""
 
+from sys import intern
 from typing import Literal
 
 from mlxcache_tui.core import events as ev
@@ -73,21 +74,20 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
         return
     number = 0 if event.purpose == "readiness" else state.next_number
     state.next_number += number > 0
+    latest = next(reversed(state.requests.values()), None)
     state.requests[event.key] = RequestState(
         key=event.key,
         number=number,
         purpose=event.purpose,
-        path=event.path,
-        messages=event.messages,
-        params=event.params,
-        policy=event.policy or _label(state, event),
+        path=intern(event.path),
+        messages=tuple((intern(role), intern(text_id)) for role, text_id in event.messages),
+        params=latest.params if latest is not None and latest.params == event.params else event.params,
+        policy=intern(event.policy or _label(state, event)),
         ours=ours,
         composed_ns=event.at_ns,
         epoch=state.server.epoch,
         step=event.step,
         warmup=event.warmup or event.purpose == "readiness",
-        before=event.before,
-        after=event.after,
         client_name=event.client,
     )
     state.dirty.add(event.key)
@@ -116,12 +116,14 @@ def _first(stamps: Stamps, at_ns: int, *, answer: bool) -> None:
 def _text(request: RequestState, event: ev.TextArrived) -> None:
     if event.origin == "observer" and request.ours:
         return
-    parts = {"answer": request.answer, "reasoning": request.reasoning, "tool": request.tools}[event.kind]
-    if sum(map(len, parts)) < KEPT_TEXT:
-        parts.append(event.text)
-    if len(parts) > 64:
-        parts[:] = ["".join(parts)]
-    request.gaps_ns.extend(event.gaps_ns)
+    match event.kind:
+        case "answer" if len(request.answer) < KEPT_TEXT:
+            request.answer += event.text
+        case "reasoning" if len(request.reasoning) < KEPT_TEXT:
+            request.reasoning += event.text
+        case "tool" if len(request.tools) < KEPT_TEXT:
+            request.tools += event.text
+    request.gaps.add(event.gaps_ns)
     request.last_text_ns = event.at_ns
 
 
@@ -142,6 +144,7 @@ def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev
     if request.ours and event.origin == "observer":
         return
     request.outcome, request.error = event.outcome, event.error
+    request.gaps.close()
     request.status = event.status if event.status is not None else request.status
     if request.reason is None and request.lookup is None:
         _derive_cached(request)

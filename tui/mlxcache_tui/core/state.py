@@ -1,5 +1,6 @@
 """What the program knows, folded from the events by `reduce.apply`, which alone changes it."""
 
+from array import array
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -8,7 +9,6 @@ from mlxcache_tui.core.cachemodel import CacheModel
 from mlxcache_tui.core.events import (
     CacheCounted,
     EntryType,
-    LookedUp,
     MemorySampled,
     MlxMemorySampled,
     ModelLoaded,
@@ -24,6 +24,7 @@ EVICTED_ENTRIES = 5
 SWALLOWED_ENTRIES = 2
 """Each request on a trimmable model leaves two of these: more would push the evictions out of sight."""
 NOTICES = 200
+USERS_SHOWN = 4
 
 
 @dataclass(slots=True)
@@ -53,9 +54,65 @@ class Reason:
     inferred: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PromptRun:
+    """A prompt's tokens: the first `shared` of `base`'s, then `new`; `count` in all.
+
+    `start` is the run that the shared ones are found in, so that what a prompt says does not hang on which requests
+    are still known. None: they were not told.
+    """
+
+    count: int
+    base: str | None
+    shared: int
+    start: "PromptRun | None"
+    new: "array[int]"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the server found in its cache for a request, as `events.LookedUp` tells it, kept small."""
+
+    at_ns: int
+    tokens: PromptRun
+    cached_tokens: int
+    how: Literal["exact", "extended", "trimmed", "none"]
+    entry: int | None
+    path: Literal["batched", "sequential"]
+    model: str | None
+
+
+@dataclass(slots=True)
+class Gaps:
+    """The time from one text event of a reply to the next, ns: all of them while it is written, then what is told."""
+
+    live: list[int] | None = field(default_factory=list)
+    count: int = 0
+    median: int | None = None
+    longest: int | None = None
+
+    def add(self, gaps: tuple[int, ...]) -> None:
+        """The next ones; what comes behind the end does not count."""
+        if self.live is not None:
+            self.live.extend(gaps)
+            self.count += len(gaps)
+
+    def close(self) -> None:
+        """The reply is over."""
+        self.median, self.longest = self.told()
+        self.live = None
+
+    def told(self) -> tuple[int | None, int | None]:
+        """The median and the longest; None where there was no second event."""
+        if self.live is None:
+            return self.median, self.longest
+        between = sorted(self.live[1:])  # the first is the time to the first text
+        return (between[len(between) // 2], between[-1]) if between else (None, None)
+
+
 @dataclass(slots=True)
 class RequestState:
-    """One request, ours or another client's."""
+    """One request, ours or another client's. Ten thousand of them are kept: what is empty takes no room."""
 
     key: str
     number: int
@@ -69,8 +126,6 @@ class RequestState:
     epoch: int
     step: str | None = None
     warmup: bool = False
-    before: str = ""
-    after: str = ""
     client_name: str | None = None
     client: Stamps = field(default_factory=Stamps)
     server: Stamps = field(default_factory=Stamps)
@@ -85,16 +140,16 @@ class RequestState:
     prefill_done: int | None = None
     prefill_total: int | None = None
     prefill_ns: int | None = None
-    answer: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
-    gaps_ns: list[int] = field(default_factory=list)
+    answer: str = ""
+    reasoning: str = ""
+    tools: str = ""
+    gaps: Gaps = field(default_factory=Gaps)
     last_text_ns: int | None = None
-    lookup: LookedUp | None = None
-    lookup_ns: int | None = None
-    entries: list[int] = field(default_factory=list)
-    evicted: list[int] = field(default_factory=list)
-    evicted_inferred: list[int] = field(default_factory=list)
+    lookup: Lookup | None = None
+    entries: tuple[int, ...] = ()
+    """Entries that it left in the cache."""
+    evicted: tuple["EvictionRecord", ...] = ()
+    """What went since it was served."""
     reason: Reason | None = None
 
     @property
@@ -120,7 +175,8 @@ class EntryRecord:
     key: str | None
     model: str | None
     trimmable: bool | None
-    used_by: list[str] = field(default_factory=list)
+    used_by: tuple[str, ...] = ()
+    """Keys of the requests that it served last, at most `USERS_SHOWN`."""
     gone: Literal["evicted", "swallowed"] | None = None
     gone_ns: int | None = None
     gone_by: str | None = None

@@ -51,7 +51,7 @@ def request_result(state: SessionState, request: RequestState, step: Step) -> Re
         reason=_reason_result(request.reason),
         question=state.message_text(request.messages[-1][1]) if request.messages else "",
         text=request_text(request),
-        reasoning="".join(request.reasoning),
+        reasoning=request.reasoning,
         error=request.error,
         sent_ns=stamps.sent,
         end_ns=stamps.finish if stamps.finish is not None else stamps.ended,
