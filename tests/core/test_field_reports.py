@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import metrics
 from mlxcache_tui.core.by_policy import policy_rows, to_warm, warming_drafts
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.diagnose import first_difference
@@ -252,7 +251,7 @@ def test_report_18_several_at_once_all_miss_and_the_rate_is_weighted_by_tokens()
         story.answer(f"k{number}", prompt=1015, cached=7)
     story.sent("later", entry=9, prompt=1015, cached=1014, base="k3", shared=1015)
     assert reason(story, "later").kind == "hit"
-    assert metrics.session_ratio(list(story.state.requests.values())) == (4 * 7 + 1014) / (5 * 1015)
+    assert story.state.tally.all.ratio == (4 * 7 + 1014) / (5 * 1015)
 
 
 # --- B: eviction limits and memory -----------------------------------------------------------------------------------

@@ -70,13 +70,3 @@ def test_unknown_stays_unknown() -> None:
 def test_the_time_left_follows_the_speed_so_far() -> None:
     made = request(Stamps(sent=0, admitted=0), prefill_done=1_000, prefill_total=4_000, prefill_ns=2_000 * MS)
     assert metrics.eta_s(made) == pytest.approx(6)
-
-
-def test_the_session_ratio_is_weighted_by_tokens_and_leaves_out_what_was_not_reported() -> None:
-    requests = [
-        request(FULL, prompt_tokens=1_000, cached_tokens=0),
-        request(FULL, prompt_tokens=100, cached_tokens=90),
-        request(FULL, prompt_tokens=5_000, cached_tokens=None),
-    ]
-    assert metrics.session_ratio(requests) == pytest.approx(90 / 1_100)
-    assert metrics.session_ratio([]) is None

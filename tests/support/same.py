@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
 
 def content(state: SessionState) -> Any:
     """A state as nested tuples."""
-    kept, state.dirty = state.dirty, set()
+    kept, state.dirty = state.dirty, {}
     try:
         return plain(state)
     finally:

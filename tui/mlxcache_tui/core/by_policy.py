@@ -1,10 +1,10 @@
 """What the cache did for each policy, and what was warm before the server was restarted."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any
 
-from mlxcache_tui.core import metrics
 from mlxcache_tui.core.commands import Draft
+from mlxcache_tui.core.figures import PolicyTally
 from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
 from mlxcache_tui.core.views import PolicyRow
@@ -12,37 +12,25 @@ from mlxcache_tui.core.views import PolicyRow
 
 def policy_rows(state: SessionState) -> tuple[PolicyRow, ...]:
     """A row for each policy that was sent or is stored, those with most bytes first."""
-    sent: dict[str, list[RequestState]] = defaultdict(list)
+    tallies = {name: tally for name, tally in state.tally.policies.items() if tally.requests}
     stored: dict[str, list[EntryRecord]] = defaultdict(list)
-    for request in state.requests.values():
-        if request.counts:
-            sent[request.policy].append(request)
     for record in state.cache.stored.values():
         stored[policy_of(state, record.key)].append(record)
-    evicted = Counter(eviction.policy for eviction in state.cache.evictions)
     cold = {state.requests[key].policy for key in to_warm(state)}
-    rows = [_row(state, name, sent[name], stored[name], evicted[name], name in cold) for name in {**stored, **sent}]
+    rows = [_row(state, name, stored[name], warm_before=name in cold) for name in {**stored, **tallies}]
     return tuple(sorted(rows, key=lambda row: (-row.bytes, row.policy)))
 
 
-def _row(
-    state: SessionState,
-    policy: str,
-    requests: list[RequestState],
-    records: list[EntryRecord],
-    evicted: int,
-    warm_before: bool,
-) -> PolicyRow:
-    reported = [r for r in requests if r.outcome is not None and metrics.cached_ratio(r) is not None]
-    hits = [r for r in requests if r.reason is not None and r.reason.kind == "hit"]
+def _row(state: SessionState, policy: str, records: list[EntryRecord], *, warm_before: bool) -> PolicyRow:
+    tally = state.tally.policies.get(policy) or PolicyTally()
     size = sum(record.bytes for record in records)
     return PolicyRow(
         policy=policy,
-        requests=len(requests),
-        reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
-        reuse_session=metrics.session_ratio(reported),
-        last_hit_ns=(hits[-1].lookup.at_ns if hits[-1].lookup else hits[-1].stamps.ended) if hits else None,
-        evicted=evicted,
+        requests=tally.requests,
+        reuse_last=tally.last_ratio,
+        reuse_session=tally.ratio,
+        last_hit_ns=tally.last_hit_ns,
+        evicted=tally.evicted,
         entries=len(records),
         bytes=size,
         share=size / state.cache.bytes if state.cache.bytes else None,

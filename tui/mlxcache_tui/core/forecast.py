@@ -7,7 +7,6 @@ those of plain letters and those of other scripts apart. All figures carry ≈.
 import itertools
 from dataclasses import dataclass
 
-from mlxcache_tui.core import metrics
 from mlxcache_tui.core.cachemodel import next_victim
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.commands import Draft
@@ -173,11 +172,8 @@ def _session_ratio(state: SessionState) -> float | None:
 
 def _seconds(state: SessionState, tokens: int) -> float | None:
     """Time to read this many tokens at the latest measured prefill speed of this session."""
-    for request in reversed(state.requests.values()):
-        speed = metrics.prefill_tps(request) if request.outcome == "done" else None
-        if speed:
-            return tokens / speed
-    return None
+    speed = state.tally.prefill_tps
+    return tokens / speed if speed else None
 
 
 def _maker(state: SessionState, record: EntryRecord) -> str:

@@ -7,6 +7,7 @@ log show where that is wrong: `counted` keeps both numbers.
 
 import json
 
+from mlxcache_tui.core import tally
 from mlxcache_tui.core.cachemodel import CacheModel, Change, Rule, rule_of
 from mlxcache_tui.core.events import CacheCounted
 from mlxcache_tui.core.log_rows import mark
@@ -186,9 +187,9 @@ def _tell_eviction(state: SessionState, request: RequestState, entry: InferredEn
         at_ns=state.now_ns,
         inferred=True,
     )
-    state.cache.evictions.append(eviction)
+    tally.evicted(state, eviction)
     inferred.evicted.append(entry)
     request.evicted += (eviction,)
-    state.dirty.add(request.key)
+    state.dirty[request.key] = None
     state.memory.marks.append(MemoryMark(at_ns=state.now_ns, kind="eviction"))
     mark(state, f"✂ ≈ evicted {eviction.policy}, by #{request.number}: count limit {limit} (inferred)", request.number)

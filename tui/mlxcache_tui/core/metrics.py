@@ -90,14 +90,3 @@ def cached_ratio(request: RequestState) -> float | None:
     if request.cached_tokens is None or not request.prompt_tokens:
         return None
     return request.cached_tokens / request.prompt_tokens
-
-
-def session_ratio(requests: list[RequestState]) -> float | None:
-    """Σ C / Σ P over the requests that reported both: weighted by tokens, warm-ups left out by the caller."""
-    pairs = [
-        (request.cached_tokens, request.prompt_tokens)
-        for request in requests
-        if request.cached_tokens is not None and request.prompt_tokens
-    ]
-    total = sum(prompt for _, prompt in pairs)
-    return sum(cached for cached, _ in pairs) / total if total else None

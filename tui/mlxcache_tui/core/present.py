@@ -95,22 +95,20 @@ def request_row(state: SessionState, request: RequestState) -> RequestRow:
 def status_view(state: SessionState) -> StatusView:
     """The top line."""
     server = state.server
-    counted = [request for request in state.requests.values() if request.counts]
-    seen = [eviction for eviction in state.cache.evictions if not eviction.inferred]
-    reported = [r for r in counted if r.outcome is not None and metrics.cached_ratio(r) is not None]
+    tally = state.tally
     return StatusView(
         model=short_model(server.model),
         address=server.url.split("://", 1)[-1] if server.url else None,
         mlx_lm=server.mlx_lm,
         phase=server.phase,
         text=server.text,
-        busy=sum(request.outcome is None for request in state.requests.values()),
+        busy=len(state.open),
         observed="none" if server.phase == "none" else _observed(state),
         fetch_percent=server.fetch_percent,
         load_s=server.loaded.seconds if server.loaded else None,
-        reuse_last=metrics.cached_ratio(reported[-1]) if reported else None,
-        reuse_session=metrics.session_ratio(reported),
-        evictions=len(seen) if server.observed or seen else None,
+        reuse_last=tally.all.last_ratio,
+        reuse_session=tally.all.ratio,
+        evictions=tally.evictions_seen if server.observed or tally.evictions_seen else None,
         watch_only=server.watch_only,
         ours=server.mode == "launched",
     )
@@ -289,9 +287,7 @@ class Presenter:
 
     def rows(self, state: SessionState) -> tuple[RequestRow, ...]:
         """All rows in the table's order."""
-        # Several at once: in the order in which they were composed, which a set does not have.
-        changed = state.dirty if len(state.dirty) == 1 else [key for key in state.requests if key in state.dirty]
-        for key in changed:
+        for key in state.dirty:
             self._rows[key] = request_row(state, state.requests[key])
         state.dirty.clear()
         return tuple(self._rows.values())

@@ -5,7 +5,7 @@ from sys import intern
 from typing import Literal
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import reduce_cache, reduce_requests
+from mlxcache_tui.core import reduce_cache, reduce_requests, tally
 from mlxcache_tui.core.last_words import cause_of, explain
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
 from mlxcache_tui.core.state import InferredCache, SessionState
@@ -243,10 +243,11 @@ def _empty(state: SessionState) -> None:
     """Another server, or another process of the same: its cache is its own."""
     server = state.server
     server.epoch += 1
-    state.dirty.update(state.requests)  # their rows are of an earlier process now
+    state.dirty.update(dict.fromkeys(state.requests))  # their rows are of an earlier process now
     server.loaded, server.loading_since, server.exit_tail = None, None, ()
     server.observed = False
     _cut_foreign(state, "the server ended")
+    tally.new_process(state)
     reduce_cache.remember_warm(state)
     state.cache.stored.clear()
     state.cache.evicted.clear()
@@ -286,11 +287,10 @@ def _how_it_ended(event: ev.ServerExited) -> str:
 
 def _cut_foreign(state: SessionState, why: str) -> None:
     """Nobody will tell how the open requests of other clients end."""
-    for request in state.requests.values():
-        if request.outcome is None and not request.ours:
-            request.outcome, request.error = "cut", why
-            request.gaps.close()
-            state.dirty.add(request.key)
+    for request in [request for request in state.open.values() if not request.ours]:
+        request.outcome, request.error = "cut", why
+        state.dirty[request.key] = None
+        tally.ended(state, request)
 
 
 def fold(events: Iterable[ev.AnyEvent]) -> SessionState:

@@ -5,7 +5,7 @@ from sys import intern
 from typing import Any, Literal
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import infer
+from mlxcache_tui.core import infer, tally
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
 from mlxcache_tui.core.state import (
@@ -108,7 +108,8 @@ def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
     if event.entry is not None and (record := state.cache.records.get(event.entry)):
         record.used_by = (*record.used_by, request.key)[-USERS_SHOWN:]
     request.reason = diagnose_observed(state, request, request.lookup)
-    state.dirty.add(event.key)
+    state.dirty[event.key] = None
+    tally.told(state, request)
 
 
 def _prompt_run(state: SessionState, run: ev.TokenRun) -> PromptRun:
@@ -179,10 +180,10 @@ def _evicted(state: SessionState, event: ev.EntryEvicted) -> None:
         limit=event.limit,
         at_ns=event.at_ns,
     )
-    state.cache.evictions.append(eviction)
+    tally.evicted(state, eviction)
     if causer:
         causer.evicted += (eviction,)
-        state.dirty.add(causer.key)
+        state.dirty[causer.key] = None
     state.memory.marks.append(MemoryMark(at_ns=event.at_ns, kind="eviction"))
     by = f"by #{eviction.caused_by}: " if eviction.caused_by is not None else ""
     limit = f"count limit {event.limit}" if event.rule == "count" else f"byte limit {human_bytes(event.limit)}"

@@ -4,7 +4,7 @@ from sys import intern
 from typing import Literal
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import infer
+from mlxcache_tui.core import infer, tally
 from mlxcache_tui.core.diagnose import diagnose_unobserved
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
 
@@ -36,9 +36,10 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
     request = state.requests.get(event.key)
     if request is None:
         return _NOTHING
-    state.dirty.add(event.key)
+    state.dirty[event.key] = None
     if request.error == LOST:
         request.outcome = request.error = None
+        tally.reopened(state, request)
     stamps = request.server if event.origin == "observer" else request.client
     match event:
         case ev.RequestSent(connect_ns=connect_ns):
@@ -60,6 +61,7 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
             request.finish_reason = finish_reason or request.finish_reason
         case ev.UsageReported():
             _usage(request, event)
+            tally.told(state, request)
         case ev.RequestEnded():
             _ended(state, request, stamps, event)
     return _TOUCHED
@@ -75,7 +77,7 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
     number = 0 if event.purpose == "readiness" else state.next_number
     state.next_number += number > 0
     latest = next(reversed(state.requests.values()), None)
-    state.requests[event.key] = RequestState(
+    request = RequestState(
         key=event.key,
         number=number,
         purpose=event.purpose,
@@ -90,7 +92,9 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
         warmup=event.warmup or event.purpose == "readiness",
         client_name=event.client,
     )
-    state.dirty.add(event.key)
+    state.requests[event.key] = request
+    state.dirty[event.key] = None
+    tally.composed(state, request)
 
 
 def _label(state: SessionState, event: ev.RequestComposed) -> str:
@@ -150,6 +154,7 @@ def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev
         _derive_cached(request)
         request.reason = diagnose_unobserved(state, request)
     infer.ended(state, request)
+    tally.ended(state, request)
 
 
 def _derive_cached(request: RequestState) -> None:

@@ -16,6 +16,7 @@ from mlxcache_tui.core.events import (
     Purpose,
     ServerPhase,
 )
+from mlxcache_tui.core.figures import Tally
 from mlxcache_tui.core.views import LogRow, MemoryMark, NoticeView, ReasonKind
 
 LOG_LINES = 5_000
@@ -151,6 +152,8 @@ class RequestState:
     evicted: tuple["EvictionRecord", ...] = ()
     """What went since it was served."""
     reason: Reason | None = None
+    counted: tuple[int, int] | None = None
+    """Cached and prompt tokens that it has in the sums of `Tally`."""
 
     @property
     def stamps(self) -> Stamps:
@@ -317,6 +320,9 @@ class SessionState:
     """The stamp of the latest event: the state's own clock, so that a replay shows what was shown."""
     server: ServerState = field(default_factory=ServerState)
     requests: dict[str, RequestState] = field(default_factory=dict)
+    open: dict[str, RequestState] = field(default_factory=dict)
+    """Those of them that are in work."""
+    tally: Tally = field(default_factory=Tally)
     texts: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
     vocabularies: dict[str | None, dict[int, bytes]] = field(default_factory=dict)
@@ -327,8 +333,8 @@ class SessionState:
     notices: deque[NoticeView] = field(default_factory=lambda: deque(maxlen=NOTICES))
     notice_count: int = 0
     next_number: int = 1
-    dirty: set[str] = field(default_factory=set)
-    """Keys of the requests that changed since the presenter last looked."""
+    dirty: dict[str, None] = field(default_factory=dict)
+    """Keys of the requests that changed since the presenter last looked; new ones in the order of their making."""
 
     def number_of(self, key: str | None) -> int | None:
         """The number shown for a request, None if it is not known."""

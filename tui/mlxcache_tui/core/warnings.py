@@ -7,22 +7,17 @@ from bisect import bisect_right
 from itertools import pairwise
 from statistics import median
 
-from mlxcache_tui.core import metrics
 from mlxcache_tui.core.by_policy import to_warm
+from mlxcache_tui.core.figures import TREND_REQUESTS
 from mlxcache_tui.core.reduce_cache import policy_of
-from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
+from mlxcache_tui.core.state import EntryRecord, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import WarningView
 
-TREND_REQUESTS = 8
-"""Requests over which memory must have risen steadily before it is called a trend."""
 TREND_SHARE = 0.05
 LIMIT_EVICTIONS = 3
 RISE_SHARE, RISE_BYTES = 0.10, 32 << 20
 """How far memory must have risen at the count limit: a tenth, and not by some caches of the interpreter alone."""
-MIN_TTFT_S = 0.1
-"""A shorter one says nothing: it is all overhead."""
-NOT_FASTER = 0.8
 
 
 def warnings(state: SessionState) -> tuple[WarningView, ...]:
@@ -89,10 +84,10 @@ def _bytes_over_limit(state: SessionState) -> WarningView | None:
 
 def _rising_at_the_limit(state: SessionState) -> WarningView | None:
     cache = state.cache
-    by_count = [eviction for eviction in cache.evictions if eviction.rule == "count"]
-    if cache.max_count is None or len(cache.stored) < cache.max_count or len(by_count) < LIMIT_EVICTIONS:
+    tally = state.tally
+    if cache.max_count is None or len(cache.stored) < cache.max_count or tally.by_count < LIMIT_EVICTIONS:
         return None
-    then, now = _memory_at(state, by_count[0].at_ns), _memory_at(state, state.now_ns)
+    then, now = _memory_at(state, tally.first_by_count_ns or 0), _memory_at(state, state.now_ns)
     if then is None or now is None or now - then < max(RISE_BYTES, then * RISE_SHARE):
         return None
     text = f"{cache.max_count} of {cache.max_count} entries, yet memory rose by {human_bytes(now - then)} since then"
@@ -103,9 +98,7 @@ def _trend(state: SessionState) -> WarningView | None:
     """MB a request: memory after each of the last requests, where no byte limit would end it."""
     if state.cache.max_bytes is not None:
         return None
-    epoch = state.server.epoch
-    ended = [r.stamps.ended for r in state.requests.values() if r.epoch == epoch and r.counts and r.stamps.ended]
-    after = [size for stamp in ended[-TREND_REQUESTS:] if (size := _memory_at(state, stamp)) is not None]
+    after = [size for stamp in state.tally.process.ends if (size := _memory_at(state, stamp)) is not None]
     if len(after) < TREND_REQUESTS:
         return None
     steps = [later - earlier for earlier, later in pairwise(after)]
@@ -121,7 +114,7 @@ def _one_policy(state: SessionState) -> WarningView | None:
     if cache.max_count is None or not 2 <= cache.max_count <= len(cache.stored):
         return None
     holders = {policy_of(state, record.key) for record in cache.stored.values()}
-    others = {request.policy for request in state.requests.values() if request.counts} - holders
+    others = {name for name, tally in state.tally.policies.items() if tally.requests} - holders
     if len(holders) != 1 or not others:
         return None
     text = f"{holders.pop()} holds all {len(cache.stored)} places: each question on it is an entry of its own"
@@ -130,36 +123,11 @@ def _one_policy(state: SessionState) -> WarningView | None:
 
 def _not_faster(state: SessionState) -> WarningView | None:
     """The last request began like an earlier one, and its first token came no sooner, though it was not a miss."""
-    done = [r for r in state.requests.values() if r.counts and r.outcome == "done" and r.messages]
-    if len(done) < 3 or done[-1].reason is None or done[-1].reason.kind not in ("hit", "not_reported", "unknown"):
+    found = state.tally.process.no_sooner
+    if found is None:
         return None
-    last = done[-1]
-    # The very first one is slow for reasons of its own (kernels are compiled).
-    alike = [r for r in done[1:-1] if r.messages[0] == last.messages[0] and r.epoch == last.epoch and _read_cold(r)]
-    if not alike or last.messages[0][0] != "system" or _overlaps(state, last):
-        return None
-    ours, theirs = metrics.ttft_s(last), metrics.ttft_s(alike[0])
-    if ours is None or theirs is None or theirs < MIN_TTFT_S or ours < NOT_FASTER * theirs:
-        return None
-    text = f"#{last.number}: TTFT {human_duration(ours)} after {human_duration(theirs)} (#{alike[0].number})"
+    text = f"#{found.number}: TTFT {human_duration(found.ttft_s)} after {human_duration(found.than_s)} (#{found.than})"
     return WarningView(name="not-faster", text=f"{text}, though the text in front is equal")
-
-
-def _read_cold(request: RequestState) -> bool:
-    ratio = metrics.cached_ratio(request)
-    return ratio is None or ratio < 0.5
-
-
-def _overlaps(state: SessionState, request: RequestState) -> bool:
-    """Whether another request was in work while this one waited for its first token."""
-    sent, first = request.stamps.sent, request.stamps.first_token
-    if sent is None or first is None:
-        return True
-    others = (other.stamps for other in state.requests.values() if other is not request)
-    return any(
-        other.sent is not None and other.sent < first and (other.ended is None or other.ended > sent)
-        for other in others
-    )
 
 
 def _three_places(state: SessionState) -> WarningView | None:
