@@ -83,7 +83,7 @@ class MonitorApp(App[int]):
         await self.servers.close()
         await self.scenarios.close()
         await self._stack.aclose()
-        self.farewell = self.engine.farewell() if self.engine else ()
+        self.farewell = (*self.scenarios.farewell, *(self.engine.farewell() if self.engine else ()))
 
     async def _open(self) -> None:
         await self.monitor.query_one(Composer).fill()

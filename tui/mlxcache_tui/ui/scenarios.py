@@ -32,6 +32,9 @@ class Scenarios:
         self._run: ScenarioRun | None = None
         self._before: tuple[Measured, ...] = ()
         self._changed: tuple[str, ...] = ()
+        self._saved: tuple[RunResult, ...] = ()
+        self.farewell: tuple[str, ...] = ()
+        """Where results were saved when the program ended."""
 
     @property
     def pane(self) -> ScenarioPane:
@@ -161,8 +164,9 @@ class Scenarios:
                 self._again(run, event)
             case "values" if not self.busy:
                 self._edit(run.scenario)
-            case "report" if run.results:
-                self._save(run)
+            case "report" if run.results and self._app.reporter is not None:
+                saved, line = self._save(run)
+                self._app.notify(line, severity="information" if saved else "error", markup=False)
             case "close" if not self.busy:
                 self._close()
             case _:
@@ -185,14 +189,16 @@ class Scenarios:
         form = ScenarioValues(scenario, limits=self._spec(scenario) is not None)
         self._app.push_screen(form, lambda edited: self.start(edited) if edited is not None else None)
 
-    def _save(self, run: "ScenarioRun") -> None:
+    def _save(self, run: "ScenarioRun") -> tuple[bool, str]:
+        """Write the results down; returns whether that worked, and the line that says so."""
         from mlxcache_tui.engine.scenarios import save_reports
 
-        if self._app.reporter is None:
-            return
+        assert self._app.reporter is not None
         reports = self._app.reporter(run.results, bool(run.scenario.sweep))
         saved, line = save_reports(run.scenario.name, reports)
-        self._app.notify(line, severity="information" if saved else "error", markup=False)
+        if saved:
+            self._saved = run.results
+        return saved, line
 
     def _close(self) -> None:
         self._run, self._before, self._changed = None, (), ()
@@ -200,6 +206,12 @@ class Scenarios:
         self._app.monitor.pick("composer")
 
     async def close(self) -> None:
-        """The program ends: so does a run."""
-        if self._run is not None:
-            await self._run.close()
+        """The program ends: so does a run. What was measured and not saved yet is saved, so that nothing is lost."""
+        run = self._run
+        if run is None:
+            return
+        await run.close()
+        unsaved = run.results != self._saved and any(result.steps for result in run.results)
+        if unsaved and self._app.reporter is not None:
+            _, line = self._save(run)
+            self.farewell = (f"{run.scenario.title}: {line}",)
