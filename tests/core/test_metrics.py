@@ -50,9 +50,11 @@ def test_few_uncached_tokens_give_no_prefill_rate() -> None:
     assert metrics.prefill_tps(made) is None
 
 
-def test_headers_and_first_token_that_were_read_at_once_give_no_prefill_rate() -> None:
-    at_once = Stamps(sent=0, admitted=20 * MS, first_token=20 * MS + 150_000)
-    assert metrics.prefill_tps(request(at_once, prompt_tokens=332, cached_tokens=6)) is None
+def test_what_was_read_at_once_gives_no_rate() -> None:
+    at_once = Stamps(sent=0, admitted=20 * MS, first_token=20 * MS + 150_000, finish=21 * MS)
+    made = request(at_once, prompt_tokens=332, cached_tokens=6, output_tokens=16)
+    assert metrics.prefill_tps(made) is None
+    assert metrics.decode_tps(made) is None
 
 
 @pytest.mark.parametrize("output", [None, 0, 1])

@@ -145,7 +145,7 @@ async def test_stop_keeps_what_was_measured_and_the_program_can_end_in_the_middl
     run = json.loads(saved.read_text())
     assert run["interrupted"] is True
     assert run["summary"]["requests"] >= 1
-    assert any(str(saved) in line for line in app.farewell)
+    assert any(line.startswith("A long one, interrupted: ") and str(saved) in line for line in app.farewell)
 
 
 async def test_a_sweep_runs_through_all_limits(tmp_path: Path) -> None:

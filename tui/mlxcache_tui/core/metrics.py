@@ -9,8 +9,8 @@ from mlxcache_tui.core.state import RequestState
 
 MIN_PREFILL_TOKENS = 64
 """Fewer uncached tokens than this give no prefill rate: a rate from so few says nothing."""
-MIN_PREFILL_S = 0.005
-"""Nor does a shorter time: on a busy machine headers and first token are read, and stamped, at once."""
+MIN_RATE_S = 0.005
+"""Nor does a rate over a shorter time: on a busy machine what came apart is read, and stamped, at once."""
 
 
 def seconds(start: int | None, end: int | None) -> float | None:
@@ -54,7 +54,7 @@ def prefill_tps(request: RequestState) -> float | None:
         done, took = request.prefill_done, seconds(request.stamps.admitted, request.prefill_ns)
         return done / took if done and took and done >= MIN_PREFILL_TOKENS else None
     uncached, took = uncached_tokens(request), prefill_s(request)
-    if uncached is None or uncached < MIN_PREFILL_TOKENS or took is None or took < MIN_PREFILL_S:
+    if uncached is None or uncached < MIN_PREFILL_TOKENS or took is None or took < MIN_RATE_S:
         return None
     return uncached / took
 
@@ -67,7 +67,7 @@ def eta_s(request: RequestState) -> float | None:
 
 
 def decode_tps(request: RequestState) -> float | None:
-    """(N - 1) / (tE - tF) for N ≥ 2; mlx_lm's N counts the stop token, whose time is tE.
+    """(N - 1) / (tE - tF) for N ≥ 2, blank below 5 ms; mlx_lm's N counts the stop token, whose time is tE.
 
     While it runs: text events instead of tokens, up to the last one.
     """
@@ -76,7 +76,9 @@ def decode_tps(request: RequestState) -> float | None:
         return (events - 1) / took if events >= 2 and took else None
     took = seconds(request.stamps.first_token, request.stamps.finish)
     output = request.output_tokens
-    return (output - 1) / took if output is not None and output >= 2 and took else None
+    if output is None or output < 2 or took is None or took < MIN_RATE_S:
+        return None
+    return (output - 1) / took
 
 
 def e2e_s(request: RequestState) -> float | None:

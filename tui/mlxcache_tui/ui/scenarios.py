@@ -214,4 +214,5 @@ class Scenarios:
         unsaved = run.results != self._saved and any(result.steps for result in run.results)
         if unsaved and self._app.reporter is not None:
             _, line = self._save(run)
-            self.farewell = (f"{run.scenario.title}: {line}",)
+            stopped = ", interrupted" if any(result.interrupted for result in run.results) else ""
+            self.farewell = (f"{run.scenario.title}{stopped}: {line}",)

@@ -33,7 +33,7 @@ class ScenarioPane(LineView):
         Binding("end,G", "move_end(1)", "Last", show=False),
         Binding("space", "ask('pause')", "pause", key_display="space"),
         Binding("x", "ask('stop')", "stop"),
-        Binding("r", "ask('again')", "step again"),
+        Binding("r", "ask('again')", "again"),
         Binding("v", "ask('values')", "values"),
         Binding("w", "ask('report')", "report"),
         Binding("c", "ask('close')", "close"),
