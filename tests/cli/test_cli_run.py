@@ -194,6 +194,17 @@ def test_what_is_refused_before_the_run(
     assert opened.settings == []
 
 
+@pytest.mark.parametrize("address", ["x y", "ftp://127.0.0.1", "http://127.0.0.1:70000", "http://:8080"])
+def test_a_wrong_address_is_refused_early(
+    opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    with pytest.raises(SystemExit) as exited:
+        call("run", scenario, "--url", address)
+    assert exited.value.code == 2
+    assert "it should look like http://127.0.0.1:8080" in capsys.readouterr().err
+    assert opened.settings == []
+
+
 def test_a_report_can_go_to_a_device(opened: Opened, scenario: Path) -> None:
     assert call("run", scenario, "--demo", "--json", "/dev/null") == 0
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)

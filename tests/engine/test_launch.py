@@ -99,6 +99,12 @@ async def test_a_port_that_is_taken_leaves_nothing_behind() -> None:
     assert [*runtime_dir().iterdir()] == []
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 10**9])
+async def test_a_number_that_is_no_port(port: int) -> None:
+    line = await refused(ServerSpec(model="m", port=port))
+    assert line == f"{port} is not a port: choose one from 1 to 65535, or 0 for any free one"
+
+
 @pytest.mark.parametrize("value", ["-1", -1, "abc", "8Q", "1.2.3GB"])
 async def test_a_size_that_cannot_be_read_is_refused(value: object) -> None:
     line = await refused(ServerSpec(model="m", port=0, flags={"prompt_cache_bytes": value}))

@@ -55,6 +55,16 @@ async def test_a_dead_thread_behind_a_healthy_port_is_noticed() -> None:
         await until(engine, lambda state: state.requests[key].outcome == "done", 5)
 
 
+async def test_a_start_that_breaks_in_an_unforeseen_way_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise OverflowError("port must be 0-65535.")
+
+    monkeypatch.setattr(lifecycle, "launch", broken)
+    async with running(ServerSpec(model="m", port=0)) as engine:
+        assert await phase(engine, "exited") == "the server cannot be started: port must be 0-65535."
+        await until(engine, lambda state: any("OverflowError" in one.text for one in state.notices), 5)
+
+
 async def test_a_server_that_says_503_and_then_is_another() -> None:
     status = ["503 Service Unavailable", "unavailable"]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from mlxcache_tui.cli.arguments import server_url
 from mlxcache_tui.cli.screen import DEMO_KINDS
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
@@ -59,7 +60,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--demo", nargs="?", const="smollm2", choices=DEMO_KINDS, help="start a server on a demo model")
     where.add_argument("--model", help="start a server on this model")
-    where.add_argument("--url", help=f"use a server that runs already (default {DEFAULT_URL})")
+    where.add_argument("--url", type=server_url, help=f"use a server that runs already (default {DEFAULT_URL})")
     parser.add_argument("--log", metavar="FILE", help="with --url: the file that the server's output goes to")
     parser.add_argument("--python", metavar="PROGRAM", help="the Python that has mlx_lm (default: this one)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements as JSON (- is standard output)")

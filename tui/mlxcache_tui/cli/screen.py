@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from mlxcache_tui.cli.arguments import port_number, server_url
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
 from mlxcache_tui.core.results import RunResult
@@ -24,10 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--demo", nargs="?", const="smollm2", choices=DEMO_KINDS, help="start a server on a demo model")
     where.add_argument("--model", help="start a server on this model: a name on Hugging Face, or a folder")
-    where.add_argument("--url", help="attach to a server that runs already; it is never stopped")
+    where.add_argument("--url", type=server_url, help="attach to a server that runs already; it is never stopped")
     parser.add_argument("--log", metavar="FILE", help="with --url: the file that the server's output goes to")
     parser.add_argument("--watch", action="store_true", help="with --url: only watch, never send")
-    parser.add_argument("--port", type=int, help=f"port of the server to start (default {PORT}; 0: any free one)")
+    parser.add_argument(
+        "--port", type=port_number, help=f"port of the server to start (default {PORT}; 0: any free one)"
+    )
     parser.add_argument("--python", metavar="PROGRAM", help="the Python that has mlx_lm (default: this one)")
     parser.add_argument("--keep-server", action="store_true", help="leave the server running when the program ends")
     parser.add_argument("--save", metavar="FILE", help="record the session here instead of in the state folder")

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from mlxcache_tui.cli.arguments import port_number
 from mlxcache_tui.cli.screen import DEMO_KINDS, PORT
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
@@ -32,7 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--demo", nargs="?", const="smollm2", choices=DEMO_KINDS, help="serve a demo model")
     what.add_argument("--model", help="serve this model: a name on Hugging Face, or a folder")
-    parser.add_argument("--port", type=int, default=PORT, help=f"its port (default {PORT}; 0: any free one)")
+    parser.add_argument("--port", type=port_number, default=PORT, help=f"its port (default {PORT}; 0: any free one)")
     parser.add_argument("--python", metavar="PROGRAM", help="the Python that has mlx_lm (default: this one)")
     parser.add_argument("--save", metavar="FILE", help="record the session here instead of in the state folder")
     parser.set_defaults(run=run)

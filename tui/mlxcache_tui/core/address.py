@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from mlxcache_tui.core.body import endpoint, shown_url
 
 LOOPBACK = ("localhost", "::1")
+MAX_PORT = 65535
 
 
 class Address(NamedTuple):

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mlxcache_tui.core.address import MAX_PORT
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.events import AnyEvent, ModelFetchProgressed
 from mlxcache_tui.core.flags import ServerHelp, check_flags
@@ -98,6 +99,8 @@ async def launch(spec: ServerSpec, model: str) -> Launched:
         LaunchError: the port is taken, a flag cannot be read, or the program cannot be run.
     """
     flags = _checked(spec.flags)
+    if not 0 <= spec.port <= MAX_PORT:
+        raise LaunchError(f"{spec.port} is not a port: choose one from 1 to {MAX_PORT}, or 0 for any free one")
     try:
         port = spec.port or ports.free_port(spec.host)
     except OSError as error:

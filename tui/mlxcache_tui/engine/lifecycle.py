@@ -153,6 +153,10 @@ class Lifecycle:
             if is_newest():
                 self._vitals.say("exited", str(error))
             return
+        except Exception as error:
+            # Told as a mistake of ours by whoever runs this; nobody shall wait for a server that does not come.
+            self._vitals.say("exited", f"the server cannot be started: {error}")
+            raise
         self._ours = launched
         # The same port again at a restart: clients elsewhere know it.
         self._spec = msgspec.structs.replace(spec, port=launched.port)

@@ -12,6 +12,7 @@ from textual.events import DescendantFocus
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
+from mlxcache_tui.core.address import MAX_PORT
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import (
     ServerHelp,
@@ -39,7 +40,6 @@ FIELD_HELP = {
     "attach-url": "Where a server answers already. It is watched and never stopped.",
     "attach-log": "The file that the running server writes its log to, if it writes one.",
 }
-MAX_PORT = 65535
 
 
 class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
