@@ -7,8 +7,8 @@ from bench.feeding import fed
 from bench.program import wait_for
 
 LIMIT_S = 600.0
-LAST = ("10020", "999999/1000000")
-"""Number of the last request and the last log line, on the screen when all is folded and drawn."""
+LAST = ("10020", "999999/1000")
+"""Number of the last request and the last log line (its end is cut off), on the screen when all is folded and drawn."""
 
 
 def test_memory_after_a_long_session(tmp_path: Path, budget: Budget) -> None:
