@@ -4,7 +4,6 @@ A text that was sent before has tokens that are known; new text is estimated by 
 those of plain letters and those of other scripts apart. All figures carry ≈.
 """
 
-import itertools
 from dataclasses import dataclass
 
 from mlxcache_tui.core.cachemodel import next_victim
@@ -24,8 +23,6 @@ OTHER_CHARACTERS_PER_TOKEN = 1.0
 """The same for other scripts."""
 CANDIDATES = 4
 """Requests whose text is compared with the draft's: comparing long prompts at each key must not be felt."""
-RUNNING = 64
-"""Newest requests among which those that still run are looked for."""
 DEADLY = frozenset({"0.31.3", "0.32.0", "0.32.1", "0.32.2"})
 """Versions whose worker dies when a prompt equals a stored sequence that cannot be cut back."""
 
@@ -270,8 +267,7 @@ def _traps(state: SessionState, draft: Draft, best: Match | None, total: int) ->
 
 def _running(state: SessionState, draft: Draft, best: Match | None) -> list[str]:
     """What is still being computed is not in the cache: neither found there now, nor counted above."""
-    newest = itertools.islice(reversed(state.requests.values()), RUNNING)
-    running = [request for request in newest if request.outcome is None]
+    running = list(state.open.values())
     first = text_id_of(draft.system or draft.user)
     alike = next((r for r in running if r.messages and r.messages[0][1] == first), None)
     if alike is not None and best is None:
