@@ -267,7 +267,7 @@ def _traps(state: SessionState, draft: Draft, best: Match | None, total: int) ->
 
 def _running(state: SessionState, draft: Draft, best: Match | None) -> list[str]:
     """What is still being computed is not in the cache: neither found there now, nor counted above."""
-    running = list(state.open.values())
+    running = [request for request in state.open.values() if request.number]
     first = text_id_of(draft.system or draft.user)
     alike = next((r for r in running if r.messages and r.messages[0][1] == first), None)
     if alike is not None and best is None:
