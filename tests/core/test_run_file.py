@@ -5,7 +5,10 @@ import re
 
 import pytest
 
-from mlxcache_tui.core.run_file import parse_runs
+from mlxcache_tui.core.run_file import parse_runs, run_of
+from mlxcache_tui.report.json import to_json
+from support.fake_engine import FakeEngine
+from support.scenario_runs import run_of as measured
 
 LEAST = {
     "schema": 1,
@@ -30,8 +33,29 @@ def test_one_and_several() -> None:
         ('{"schema": 2}', "its schema is 2, expected 1"),
         ('{"schema": 1, "runs": []}', "no run in it"),
         (json.dumps({**LEAST, "requests": [{"step": 1}]}), "Expected `str`, got `int` - at `$.requests[0].step`"),
+        (json.dumps({**LEAST, "requests": [{"step": "a", "state": "done", "prompt_tokens": -1}]}), ">= 0 - at `$.req"),
+        ('{"schema": 1, "runs":' + "[" * 100_000, "it is nested too deep"),
     ],
 )
 def test_a_mistake_has_its_place(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         parse_runs(text.encode())
+
+
+def test_texts_are_made_harmless_and_answers_keep_their_lines() -> None:
+    whole = {
+        **LEAST,
+        "scenario": "s\x1b[2J\nt",
+        "requests": [{"step": "a\nb", "state": "done", "text": "one\ntwo\x07"}],
+        "server": {"model": "m\u202e", "flags": {"x\x1b[1m": ["\x9b"]}},
+    }
+    (run,) = parse_runs(json.dumps(whole).encode())
+    assert run.scenario == "s⏎t"
+    assert (run.requests[0].step, run.requests[0].text) == ("a⏎b", "one\ntwo␇")
+    assert (run.server.model, run.server.flags) == ("m�", {"x": ["�"]})
+
+
+@pytest.mark.parametrize("cache", [1, 10])
+def test_a_run_that_was_measured_here_is_what_its_json_reads_back_as(cache: int) -> None:
+    result, _ = measured(engine=FakeEngine(cache=cache), combination={"prompt_cache_size": cache})
+    assert parse_runs(to_json([result], several=False).encode()) == (run_of(result),)

@@ -4,7 +4,15 @@ import pytest
 
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.core.scenario_values import changes, edited, field_of, flag_names, flag_text, flags_text
+from mlxcache_tui.core.scenario_values import (
+    changed_flags,
+    changes,
+    edited,
+    field_of,
+    flag_names,
+    flag_text,
+    flags_text,
+)
 
 TEXT = """
 [server]
@@ -48,13 +56,25 @@ def test_nothing_changed_is_the_same_scenario() -> None:
     assert changes(old, old) == ()
 
 
+def test_limits_leave_the_digest_and_steps_change_it() -> None:
+    old = scenario()
+    limits, _ = edited(old, {"prompt_cache_size": "4", "prompt_cache_bytes": "1MB"}, {})
+    assert limits is not None
+    assert limits.digest == old.digest
+    assert changed_flags(old, limits) == ("prompt_cache_size",)  # the bytes were swept
+    steps, _ = edited(old, {}, {field_of("a", "repeat"): "2", field_of("b", "repeat"): "2"})
+    assert steps is not None
+    assert steps.digest != old.digest
+    assert changed_flags(old, steps) == ()
+
+
 def test_several_values_are_a_sweep_and_one_is_not() -> None:
     new, errors = edited(scenario(), {"prompt_cache_size": "1, 2,4, 4", "prompt_cache_bytes": "512kB"}, {})
     assert errors == {}
     assert new is not None
     assert new.sweep == {"prompt_cache_size": (1, 2, 4)}
     assert new.server == {"trust_remote_code": True, "model": "m", "prompt_cache_bytes": 512_000}
-    assert new.digest != scenario().digest
+    assert new.digest == scenario().digest
     assert changes(scenario(), new) == (
         "prompt_cache_size 2 → 1, 2, 4",
         "prompt_cache_bytes 1 MB, 8 MB → 512 kB",

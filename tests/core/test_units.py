@@ -12,7 +12,9 @@ from mlxcache_tui.core.units import (
     human_percent,
     human_rate,
     parse_size,
+    seconds,
     server_size,
+    whole,
 )
 
 
@@ -106,3 +108,24 @@ def test_the_server_reads_back_what_it_is_given(count: int) -> None:
 @given(st.integers(0, 10**15))
 def test_bytes_read_back_within_half_a_percent(count: int) -> None:
     assert parse_size(human_bytes(count)) == pytest.approx(count, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (0.0, "0.0 ms"),
+        (0.0042, "4.2 ms"),
+        (0.31, "310 ms"),
+        (1.618, "1.62 s"),
+        (36.04, "36.0 s"),
+        (120.0, "120 s"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "—"), (0, "0"), (4012, "4,012"), (2.5, "2.5")])
+def test_whole(value: float | None, text: str) -> None:
+    assert whole(value) == text

@@ -1,7 +1,19 @@
-"""A recorded session has the form of a run."""
+"""A recorded session has the form of a run; two of them, or two results, are the sides of a comparison."""
 
-from mlxcache_tui.engine.recorded import run_of_session
-from support.sessions import told
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlxcache_tui.core.compare_view import SessionRow
+from mlxcache_tui.engine.recorded import read_side, read_sides, recorded_sessions, run_of_session
+from mlxcache_tui.report.json import to_json
+from mlxcache_tui.store.paths import sessions_dir
+from support.scenario_runs import run_of
+from support.sessions import told, write
 
 
 def test_requests_of_one_policy_are_one_step_and_the_warm_up_is_none() -> None:
@@ -26,3 +38,108 @@ def test_an_empty_session_is_an_empty_run() -> None:
     run, _ = run_of_session([], "s")
     assert run.steps == ()
     assert (run.server.mode, run.memory.mlx) == ("attached", None)
+
+
+# --- the list
+
+
+async def rows(here: Path | None) -> list[SessionRow]:
+    return [row async for row in recorded_sessions(here)]
+
+
+async def test_the_session_on_the_screen_comes_first_then_the_newest(tmp_path: Path) -> None:
+    for day in (1, 2, 3):
+        write(sessions_dir() / f"2026-11-0{day}.jsonl", told())
+    found = await rows(sessions_dir() / "2026-11-02.jsonl")
+    assert [row.wanted for row in found] == ["2026-11-02", "2026-11-03", "2026-11-01"]
+    assert [row.here for row in found] == [True, False, False]
+    assert (found[0].limit, found[0].requests, found[0].evictions) == (2, 4, 1)
+    elsewhere = write(tmp_path / "saved.jsonl", told())
+    assert (await rows(elsewhere))[0].wanted == str(elsewhere)
+
+
+async def test_without_a_session_or_a_folder_the_list_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await rows(None) == []
+    assert await rows(tmp_path / "not-written-yet.jsonl") == []
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setenv("MLXCACHE_STATE_DIR", str(blocked / "state"))
+    assert await rows(None) == []
+
+
+# --- two sides
+
+
+def json_file(path: Path, **changes: Any) -> Path:
+    result, _ = run_of()
+    whole = json.loads(to_json([result], several=False)) | changes
+    path.write_text(json.dumps(whole))
+    return path
+
+
+def test_a_side_is_a_session_by_name_or_path_or_a_json(tmp_path: Path) -> None:
+    write(sessions_dir() / "2026-one.jsonl", told())
+    other = json_file(tmp_path / "r.json")
+    one, two = read_sides("2026-one", str(other))
+    assert (one.name, len(one.runs), len(one.runs[0].requests), one.note) == ("2026-one", 1, 4, "")
+    assert one.when is not None
+    assert two.runs[0].scenario == "two-questions"
+
+
+def test_several_with_commas_make_a_side(tmp_path: Path) -> None:
+    names = [str(json_file(tmp_path / f"{n}.json")) for n in range(4)]
+    a, b = read_sides(",".join(names[:2]), ",".join(names[2:]))
+    assert (len(a.runs), len(b.runs)) == (2, 2)
+    with pytest.raises(ValueError, match="the same file"):
+        read_sides(",".join(names[:2]), names[1])
+
+
+def test_a_damaged_session_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", told())
+    path.write_bytes(path.read_bytes()[:-3])
+    side = read_side(str(path))
+    assert side.runs[0].requests
+    assert side.note.startswith(f"{path}: line")
+    assert side.note.endswith("has no end: the recording was interrupted; what could be read is compared")
+
+
+@pytest.mark.parametrize(
+    ("content", "told_of"),
+    [
+        (b"", "the file is empty"),
+        (b"\x00\x01\x02 model", "neither a session nor a result of run --json"),
+        (b"hello", "neither a session nor a result of run --json"),
+        (b'{"a": 1}', "no run JSON: its schema is None, expected 1"),
+        (b'{"schema": 1, "scena', "no run JSON: Input data was truncated"),
+        (b'{"t":"Nope"}\n', "no session: no event in it is known to this version"),
+        (b'{"t":"RequestComposed","at_ns":"x"}\n', "no session: line 1: "),
+        (b'{"t":"Reques', "no session: line 1 has no end"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_in_one_line(tmp_path: Path, content: bytes, told_of: str) -> None:
+    path = tmp_path / "x\x1b[2J.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(told_of)) as raised:
+        read_side(str(path))
+    assert str(raised.value).startswith(str(tmp_path / "x.json"))
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_not_there_or_no_file_is_told(tmp_path: Path) -> None:
+    good = str(json_file(tmp_path / "r.json"))
+    with pytest.raises(ValueError, match=r"none\.json: cannot be read: no such file"):
+        read_sides(good, str(tmp_path / "none.json"))
+    with pytest.raises(ValueError, match="is not a file"):
+        read_sides(good, str(tmp_path))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="is not a file"):
+        read_sides(str(pipe), good)
+
+
+def test_the_same_file_twice_is_told_by_whatever_name(tmp_path: Path) -> None:
+    kept = write(sessions_dir() / "2026-one.jsonl", told())
+    (tmp_path / "link").symlink_to(kept)
+    for other in ("2026-one", str(kept), str(tmp_path / "link")):
+        with pytest.raises(ValueError, match="A and B are the same file"):
+            read_sides("2026-one", other)

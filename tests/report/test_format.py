@@ -1,32 +1,10 @@
 """Numbers and tables as text."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlxcache_tui.core.stats import Spread
 from mlxcache_tui.report import format as fmt
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "—"),
-        (0.0, "0.0 ms"),
-        (0.0042, "4.2 ms"),
-        (0.31, "310 ms"),
-        (1.618, "1.62 s"),
-        (36.04, "36.0 s"),
-        (120.0, "120 s"),
-    ],
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert fmt.seconds(value) == text
-
-
-@pytest.mark.parametrize(("value", "text"), [(None, "—"), (0, "0"), (4012, "4,012"), (2.5, "2.5")])
-def test_whole(value: float | None, text: str) -> None:
-    assert fmt.whole(value) == text
 
 
 def test_a_median_goes_with_range_and_n() -> None:

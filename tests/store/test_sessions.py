@@ -18,7 +18,7 @@ def test_the_figures_are_those_of_the_fold(tmp_path: Path) -> None:
     view = status_view(story.state)
     assert info.reuse == view.reuse_session
     assert info.evictions == view.evictions == 1
-    assert info.requests == 4
+    assert (info.requests, info.prompt_cache_size) == (4, 2)
     assert (info.server, info.model, info.mlx_lm) == ("http://127.0.0.1:8080", "m", "0.32.2")
     assert info.started == "2026-11-29T14:48:03+01:00"
     assert info.recording
@@ -40,7 +40,7 @@ def test_a_damaged_or_foreign_file_is_listed_with_what_is_known(tmp_path: Path) 
     info = session_info(path)
     assert (info.requests, info.reuse, info.evictions, info.server) == (0, None, None, None)
     assert "\x1b" not in str(info.started)
-    assert started_text(info) is None
+    assert started_text(info.started) is None
 
 
 def test_sessions_are_found_by_name_or_path(tmp_path: Path) -> None:

@@ -2,18 +2,12 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from mlxcache_tui.core.compare import Comparison, compare
-from mlxcache_tui.core.run_file import Run, parse_runs
 from mlxcache_tui.core.text import clean
-from mlxcache_tui.engine.recorded import run_of_session
+from mlxcache_tui.engine.recorded import read_side
 from mlxcache_tui.report.compare import comparison_json, comparison_lines, comparison_markdown
-from mlxcache_tui.report.json import to_json
 from mlxcache_tui.store.files import write_report
-from mlxcache_tui.store.paths import PathsError
-from mlxcache_tui.store.replay import read_session
-from mlxcache_tui.store.sessions import session_file
 
 BAD_INPUT = 2
 STATUS = {"better": 0, "same": 0, "worse": 1, "inconclusive": 4}
@@ -40,42 +34,18 @@ def run(args: argparse.Namespace) -> int:
     if args.json == "-" and args.markdown == "-":
         return _refuse("--json - and --markdown -: standard output takes one of them; give the other a file")
     try:
-        sides = [[run for name in _names(side) for run in _runs(name)] for side in (args.a, args.b)]
-    except (ValueError, PathsError) as error:
+        sides = read_side(args.a), read_side(args.b)
+    except ValueError as error:
         return _refuse(str(error))
-    comparison = compare(sides[0], sides[1], [flag.lstrip("-") for flag in args.changed])
+    for side in sides:
+        if side.note:
+            _say(side.note)
+    comparison = compare(sides[0].runs, sides[1].runs, [flag.lstrip("-") for flag in args.changed])
     try:
         _report(args, comparison)
     except OSError as error:
         return _refuse(f"{error.filename}: cannot be written: {(error.strerror or str(error)).lower()}")
     return BAD_INPUT if comparison.refused is not None else STATUS[comparison.verdict]
-
-
-def _names(side: str) -> list[str]:
-    return [side] if Path(side).exists() else side.split(",")
-
-
-def _runs(name: str) -> tuple[Run, ...]:
-    """The runs in a file: a run's JSON as it is, a session as one run.
-
-    Raises:
-        ValueError: it cannot be read, or is neither; the text names the file.
-        PathsError: the state folder cannot be used.
-    """
-    path = session_file(name)
-    try:
-        data = path.read_bytes()
-        if not data.startswith(b'{"t":'):
-            return parse_runs(data)
-        session = read_session(path)
-    except OSError as error:
-        raise ValueError(f"{name}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-    if session.damage:
-        _say(f"{name}: {session.damage}; what could be read is compared")
-    result, _ = run_of_session(session.events, path.stem)
-    return parse_runs(to_json([result], several=False).encode())
 
 
 def _report(args: argparse.Namespace, comparison: Comparison) -> None:

@@ -72,7 +72,7 @@ def _list(found: Sequence[SessionInfo], folder: Path, target: str | None) -> int
 def _row(info: SessionInfo) -> tuple[str, ...]:
     return (
         info.name,
-        started_text(info) or UNKNOWN,
+        started_text(info.started) or UNKNOWN,
         human_duration(info.lasted_s),
         info.server.split("://", 1)[-1] if info.server else UNKNOWN,
         info.mlx_lm or UNKNOWN,

@@ -20,6 +20,7 @@ class ActionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 NAMED_KEYS = {
     "question_mark": "?",
+    "equals_sign": "=",
     "slash": "/",
     "escape": "esc",
     "enter": "enter",

@@ -60,10 +60,14 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole. `differences`: what is not the same on both sides, by flag or version; `notes`: a line each."""
+    """The whole. `differences`: what is not the same on both sides, by flag or version; `notes`: a line each.
+
+    `unmeant`: those of the differences that stand in the way, so that it is refused.
+    """
 
     refused: str | None
     differences: dict[str, tuple[Any, Any]]
+    unmeant: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
     verdict: Verdict = "inconclusive"
     answers: tuple[Answers, ...] = ()
@@ -75,9 +79,10 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
     differences = _differences(a, b)
     steps_a, steps_b = _by_step(a), _by_step(b)
     paired = [name for name in steps_a if name in steps_b]
-    refused = _refusal(differences, changed) or _nothing_to_compare(steps_a, steps_b, paired)
+    unmeant = _unmeant(differences, changed)
+    refused = _refusal(differences, unmeant) or _nothing_to_compare(steps_a, steps_b, paired)
     if refused:
-        return Comparison(refused=refused, differences=differences)
+        return Comparison(refused=refused, differences=differences, unmeant=unmeant)
     metrics = tuple(_metrics(a, b, {name: (steps_a[name], steps_b[name]) for name in paired}))
     answers = tuple(_answers(name, steps_a[name], steps_b[name]) for name in paired)
     return Comparison(
@@ -123,18 +128,18 @@ def _common(values: Iterable[Any]) -> Any:
     return distinct[0] if len(distinct) == 1 else distinct
 
 
-def _refusal(differences: dict[str, tuple[Any, Any]], changed: Collection[str]) -> str | None:
-    named = {name.replace("-", "_") for name in changed}
-    basic = ("scenario", "model", "mlx_lm", "mlx")
-    flags = [name for name in differences if name not in basic]
-    meant = named | (set(flags) if len(flags) == 1 else set())
-    unmeant = [name for name in differences if name not in meant]
+def _unmeant(differences: dict[str, tuple[Any, Any]], changed: Collection[str]) -> tuple[str, ...]:
+    """Differences that were not meant: all that were not named, but for a server flag that is the only one."""
+    flags = [name for name in differences if name not in ("scenario", "model", "mlx_lm", "mlx")]
+    meant = {name.replace("-", "_") for name in changed} | (set(flags) if len(flags) == 1 else set())
+    return tuple(name for name in differences if name not in meant)
+
+
+def _refusal(differences: dict[str, tuple[Any, Any]], unmeant: Sequence[str]) -> str | None:
     if not unmeant:
         return None
     listed = ", ".join(f"{name} ({_shown(pair[0])} and {_shown(pair[1])})" for name, pair in differences.items())
-    return f"the two differ in {listed}: what changed cannot be told apart; name what was meant: " + " ".join(
-        f"--changed {name}" for name in unmeant
-    )
+    return f"the two differ in {listed}: what changed cannot be told apart"
 
 
 def _shown(value: Any) -> str:

@@ -27,19 +27,20 @@ def decode_clean(line: bytes) -> AnyEvent:
     if is_clean(text) and not _ESCAPED.search(text) and (several_lines or "\\n" not in text):
         return event
     fields = msgspec.to_builtins(event)
-    cleaned = {
-        name: _cleaned(value, block=name == "params" or (several_lines and name == "text"))
+    harmless_fields = {
+        name: cleaned(value, block=name == "params" or (several_lines and name == "text"))
         for name, value in fields.items()
     }
-    harmless: AnyEvent = msgspec.convert(cleaned, AnyEvent)
+    harmless: AnyEvent = msgspec.convert(harmless_fields, AnyEvent)
     return harmless
 
 
-def _cleaned(value: Any, *, block: bool) -> Any:
+def cleaned(value: Any, *, block: bool) -> Any:
+    """Plain data with every text in it made harmless. `block`: texts keep their newlines."""
     if isinstance(value, str):
         return clean_block(value) if block else clean(value)
     if isinstance(value, dict):
-        return {_cleaned(name, block=block): _cleaned(part, block=block) for name, part in value.items()}
+        return {cleaned(name, block=block): cleaned(part, block=block) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(part, block=block) for part in value]
+        return [cleaned(part, block=block) for part in value]
     return value

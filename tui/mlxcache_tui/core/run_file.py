@@ -1,10 +1,16 @@
 """The JSON of `run --json` (and of `export --to json`), as far as it is compared. Unknown is None."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from mlxcache_tui.core.foreign import cleaned
+from mlxcache_tui.core.results import RunResult
+from mlxcache_tui.core.text import clean_block
+
 SCHEMA = 1
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Figure = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,12 +20,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     step_id: str | None = None
     warmup: bool = False
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    ttft_s: float | None = None
-    prefill_tps: float | None = None
-    decode_tps: float | None = None
-    e2e_s: float | None = None
+    prompt_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    ttft_s: Figure | None = None
+    prefill_tps: Figure | None = None
+    decode_tps: Figure | None = None
+    e2e_s: Figure | None = None
     text: str = ""
 
 
@@ -29,6 +35,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     mlx_lm: str | None = None
     mlx: str | None = None
     model: str | None = None
+    mode: str | None = None
     observed: str | None = None
     flags: dict[str, Any] = {}
 
@@ -36,13 +43,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 class Mlx(msgspec.Struct, frozen=True, kw_only=True):
     """MLX's peak, bytes."""
 
-    peak_bytes: int | None = None
+    peak_bytes: Count | None = None
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of a run's JSON, bytes."""
 
-    peak_bytes: int | None = None
+    peak_bytes: Count | None = None
     mlx: Mlx | None = None
 
 
@@ -50,7 +57,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a run's JSON. `evictions` None: not seen."""
 
     id: str
-    evictions: int | None = None
+    evictions: Count | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +67,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     server: Server
     requests: tuple[Request, ...]
+    started: str | None = None
     evictions: tuple[Any, ...] = ()
     memory: Memory = Memory()
     steps: tuple[Step, ...] | None = None
@@ -77,7 +85,7 @@ class _Head(msgspec.Struct):
 
 
 def parse_runs(data: bytes) -> tuple[Run, ...]:
-    """The runs in a file: one object, or several under `runs`.
+    """The runs in a file: one object, or several under `runs`. The file may be anyone's: its texts are cleaned.
 
     Raises:
         ValueError: it is no such JSON; the text says where and what was expected.
@@ -91,8 +99,27 @@ def parse_runs(data: bytes) -> tuple[Run, ...]:
             if head.runs is not None
             else (msgspec.json.decode(data, type=Run),)
         )
+        if not runs:
+            raise ValueError("no run in it")
+        return tuple(map(_harmless, runs))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"no run JSON: {error}") from error
-    if not runs:
-        raise ValueError("no run in it")
-    return runs
+    except RecursionError as error:
+        raise ValueError("no run JSON: it is nested too deep") from error
+
+
+def _harmless(run: Run) -> Run:
+    """The run with its texts cleaned; answers keep their lines."""
+    clean_run = msgspec.convert(cleaned(msgspec.to_builtins(run), block=False), Run)
+    answers = [clean_block(request.text) for request in run.requests]
+    requests = tuple(
+        msgspec.structs.replace(request, text=text) for request, text in zip(clean_run.requests, answers, strict=True)
+    )
+    return msgspec.structs.replace(clean_run, requests=requests)
+
+
+def run_of(result: RunResult) -> Run:
+    """A run that was measured here, as its JSON would be read back."""
+    fields = msgspec.to_builtins(result)
+    requests = [msgspec.to_builtins(request) for request in result.requests]
+    return msgspec.convert({**fields, "schema": SCHEMA, "requests": requests, "sweep": fields["combination"]}, type=Run)

@@ -87,7 +87,9 @@ def edited(
     if errors:
         return None, errors
     result = msgspec.structs.replace(scenario, server=server, sweep=sweep, steps=changed)
-    return (result if result == scenario else msgspec.structs.replace(result, digest=_digest(result))), {}
+    if changed != scenario.steps:
+        result = msgspec.structs.replace(result, digest=_digest(result))
+    return result, {}
 
 
 def _flag_values(name: str, text: str) -> tuple[Any, ...]:
@@ -162,10 +164,23 @@ def _edited_restart(
 
 
 def _digest(scenario: Scenario) -> str:
-    """12 hex digits over the file's digest and the values: another digest, other requests."""
+    """12 hex digits over the file's digest and the steps' values: another digest, other requests.
+
+    The limits of the server are none of it: results tell them as flags, as those that are typed for a run.
+    """
     values = [[step.id, step.restart, *(getattr(step, name) for name in STEP_VALUES)] for step in scenario.steps]
-    whole = msgspec.json.encode([scenario.digest, scenario.server, scenario.sweep, values], order="sorted")
+    whole = msgspec.json.encode([scenario.digest, values], order="sorted")
     return hashlib.sha256(whole).hexdigest()[:12]
+
+
+def changed_flags(old: Scenario, new: Scenario) -> tuple[str, ...]:
+    """The flags that were edited and are swept in neither."""
+    names = dict.fromkeys((*flag_names(old), *flag_names(new)))
+    return tuple(
+        name
+        for name in names
+        if _values_of(old, name) != _values_of(new, name) and name not in old.sweep and name not in new.sweep
+    )
 
 
 def changes(old: Scenario, new: Scenario) -> tuple[str, ...]:

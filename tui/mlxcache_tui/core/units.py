@@ -57,6 +57,22 @@ def human_duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def seconds(value: float | None) -> str:
+    """A time that is compared with another: three figures, `48 ms`, `1.62 s`, `120 s`; `—` if unknown."""
+    if value is None:
+        return UNKNOWN
+    if value < 1:
+        return f"{value * 1000:.0f} ms" if value >= 0.01 else f"{value * 1000:.1f} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
+
+
+def whole(value: float | None) -> str:
+    """A count, thousands set apart; a mean between two counts keeps its first place; `—` if unknown."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
 def human_rate(per_second: float | None) -> str:
     """Tokens a second: `820`, `41.2`, `3.1`; `—` if unknown."""
     if per_second is None:

@@ -1,7 +1,8 @@
-"""Signs and looks of states and reasons. Colour never stands alone: each has a sign, and a word beside it."""
+"""Signs and looks of states, reasons and verdicts. Colour never stands alone: each has a sign, and a word beside it."""
 
 from typing import NamedTuple
 
+from mlxcache_tui.core.compare import Verdict
 from mlxcache_tui.core.events import ServerPhase
 from mlxcache_tui.core.views import ReasonKind, RequestPhase
 from mlxcache_tui.draw.spans import Look
@@ -53,6 +54,12 @@ SERVER_SIGNS: dict[ServerPhase, Sign] = {
     "worker_dead": Sign("✗", "worker dead", "bad"),
     "exited": Sign("■", "exited", "bad"),
     "unreachable": Sign("✗", "unreachable", "bad"),
+}
+VERDICT_SIGNS: dict[Verdict, Sign] = {
+    "better": Sign("▲", "better", "good"),
+    "worse": Sign("▼", "worse", "bad"),
+    "same": Sign("=", "same", "plain"),
+    "inconclusive": Sign("?", "inconclusive", "dim"),
 }
 EVICTED = REASON_SIGNS["evicted"].sign
 SWALLOWED = "⊂"

@@ -1,17 +1,33 @@
-"""A recorded session as the result of a run, so that one set of reports, and one comparison, serves both."""
+"""What was recorded, for looking back: a session as the result of a run, the list of sessions, two sides to compare.
 
-from collections.abc import Iterable
+One set of reports, and one comparison, serves sessions and runs.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.compare_view import SessionRow, Side
 from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.results import MemoryResult, MlxMemory, RunResult, StepResult
+from mlxcache_tui.core.run_file import Run, parse_runs, run_of
 from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import RequestState, SessionState
+from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine import measure
+from mlxcache_tui.store.paths import PathsError, sessions_dir
+from mlxcache_tui.store.replay import SessionReader
+from mlxcache_tui.store.sessions import SessionInfo, session_file, session_info, started_text
 
 NO_DIGEST = "none: a recorded session"
+_SESSION_HEAD = b'{"t":'
+_LINES = 1000
+"""Lines of a session that are held as events at a time."""
+_MOST_BYTES = 256_000_000
+"""No run's JSON is longer: a bigger file is another kind of file, named by mistake."""
 
 
 def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult, SessionState]:
@@ -85,3 +101,120 @@ def _memory(state: SessionState, start: int | None) -> MemoryResult:
         if mlx is None
         else MlxMemory(active_bytes=mlx.active, peak_bytes=state.memory.mlx_peak or mlx.peak, pool_bytes=mlx.pool),
     )
+
+
+# --- the list of sessions --------------------------------------------------------------------------------------------
+
+
+async def recorded_sessions(here: Path | None) -> AsyncIterator[SessionRow]:
+    """Each session at a glance: that of file `here` first, then those of the state folder, newest first."""
+    try:
+        found = sorted((await asyncio.to_thread(sessions_dir)).glob("*.jsonl"), reverse=True)
+    except PathsError:
+        found = []  # told already, when the session began
+    for path in ([here] if here is not None else []) + [path for path in found if path != here]:
+        try:
+            info = await asyncio.to_thread(session_info, path)
+        except OSError:
+            continue  # deleted meanwhile, or not written yet
+        yield _session_row(info, here=path == here, inside=path in found)
+
+
+def _session_row(info: SessionInfo, *, here: bool, inside: bool) -> SessionRow:
+    return SessionRow(
+        wanted=info.name if inside else info.path,
+        when=started_text(info.started, seconds=True),
+        server=info.server,
+        model=info.model,
+        limit=info.prompt_cache_size,
+        requests=info.requests,
+        reuse=info.reuse,
+        evictions=info.evictions,
+        bytes=info.bytes,
+        recording=info.recording,
+        here=here,
+    )
+
+
+# --- two sides to compare --------------------------------------------------------------------------------------------
+
+
+def read_sides(a: str, b: str) -> tuple[Side, Side]:
+    """Two sides that are not the same; see `read_side`. Reads files: not for the screen's loop.
+
+    Raises:
+        ValueError: one cannot be read, or both are one file; the text is one line that says which.
+    """
+    files = [[_path(name) for name in _names(side)] for side in (a, b)]
+    for path in (path for side in files for path in side):
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{clean(str(path))}: is not a file")
+    if any(_is_same(one, other) for one in files[0] for other in files[1]):
+        raise ValueError("A and B are the same file: choose another one for one of them")
+    return read_side(a), read_side(b)
+
+
+def read_side(wanted: str) -> Side:
+    """A session, a run's JSON, or several of them with commas between: by path, or by the name of a session.
+
+    Raises:
+        ValueError: one cannot be read, or is neither; the text is one line and names the file.
+    """
+    runs: list[Run] = []
+    notes: list[str] = []
+    for name in _names(wanted):
+        path = _path(name)
+        try:
+            found, damage = _runs(path)
+        except OSError as error:
+            raise ValueError(f"{clean(name)}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        except ValueError as error:
+            raise ValueError(f"{clean(name)}: {error}") from error
+        runs += found
+        if damage:
+            notes.append(f"{clean(name)}: {damage}; what could be read is compared")
+    return Side(
+        name=clean(wanted), runs=tuple(runs), when=started_text(runs[0].started, seconds=True), note="; ".join(notes)
+    )
+
+
+def _names(wanted: str) -> list[str]:
+    return [wanted] if Path(wanted).expanduser().exists() else wanted.split(",")
+
+
+def _path(name: str) -> Path:
+    try:
+        return session_file(name)
+    except PathsError as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _runs(path: Path) -> tuple[tuple[Run, ...], str | None]:
+    """What is in a file, and what of a session could not be read."""
+    with path.open("rb") as file:
+        head = file.read(len(_SESSION_HEAD))
+        if not head:
+            raise ValueError("the file is empty")
+        if head != _SESSION_HEAD:
+            if head.lstrip()[:1] not in (b"{", b""):
+                raise ValueError("neither a session nor a result of run --json")
+            return parse_runs(head + file.read(_MOST_BYTES)), None
+    reader = SessionReader(path)
+    result, state = run_of_session(_events(reader), path.stem)
+    damage = reader.damage()
+    if not state.now_ns:
+        raise ValueError(f"no session: {damage or 'no event in it is known to this version'}")
+    return (run_of(result),), damage
+
+
+def _events(reader: SessionReader) -> Iterator[ev.AnyEvent]:
+    reader.look()
+    while reader.left:
+        yield from reader.read(_LINES)

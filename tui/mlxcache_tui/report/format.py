@@ -5,22 +5,8 @@ from collections.abc import Callable, Sequence
 from mlxcache_tui.core.stats import Spread
 from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.core.units import UNKNOWN
-
-
-def seconds(value: float | None) -> str:
-    """`48 ms`, `1.62 s`, `120 s`."""
-    if value is None:
-        return UNKNOWN
-    if value < 1:
-        return f"{value * 1000:.0f} ms" if value >= 0.01 else f"{value * 1000:.1f} ms"
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
-
-
-def whole(value: float | None) -> str:
-    """A count, thousands set apart; a median between two counts keeps its half."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+from mlxcache_tui.core.units import seconds as seconds
+from mlxcache_tui.core.units import whole as whole
 
 
 def with_spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:

@@ -28,6 +28,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     evictions: int | None
     bytes: int
     recording: bool
+    prompt_cache_size: int | None = None
+    """The limit of the server that the first request that counts met."""
 
     @property
     def name(self) -> str:
@@ -50,6 +52,7 @@ class _Line(msgspec.Struct):
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     tokens: Any = None
+    flags: Any = None
 
 
 _decoder = msgspec.json.Decoder(_Line)
@@ -105,6 +108,7 @@ def session_info(path: Path) -> SessionInfo:
         evictions=glance.evictions if glance.observed else None,
         bytes=status.st_size,
         recording=time_since(status.st_mtime) < RECORDING_S,
+        prompt_cache_size=glance.limit,
     )
 
 
@@ -131,13 +135,14 @@ def time_since(mtime: float) -> float:
     return datetime.now().astimezone().timestamp() - mtime
 
 
-def started_text(info: SessionInfo) -> str | None:
-    """The start as the clock here shows it."""
-    if info.started is None:
+def started_text(started: str | None, *, seconds: bool = False) -> str | None:
+    """A start as the clock here shows it."""
+    if started is None:
         return None
     try:
-        return f"{datetime.fromisoformat(info.started).astimezone():%Y-%m-%d %H:%M}"
-    except ValueError:
+        form = "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
+        return datetime.fromisoformat(started).astimezone().strftime(form)
+    except (ValueError, OverflowError):
         return None
 
 
@@ -159,6 +164,7 @@ class _Glance:
         self.server: str | None = None
         self.mlx_lm: str | None = None
         self.model: str | None = None
+        self.limit: int | None = None
         self.evictions = 0
         self.observed = False
         self.first_ns: int | None = None
@@ -183,6 +189,9 @@ class _Glance:
         self.server = clean(line.url) if line.url else self.server
         self.mlx_lm = clean(line.mlx_lm) if line.mlx_lm else self.mlx_lm
         self.model = clean(line.model) if line.model else self.model
+        limit = line.flags.get("prompt_cache_size") if isinstance(line.flags, dict) else None
+        if isinstance(limit, int) and not self.counted:
+            self.limit = limit
 
     def _of_request(self, line: _Line, key: str) -> None:
         if line.t == "RequestComposed":
