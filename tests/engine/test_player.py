@@ -72,6 +72,21 @@ def test_it_opens_at_the_last_look_before_the_server_was_stopped(tmp_path: Path)
     assert len(opened(write(path, story)).state.requests) == 6
 
 
+def test_keys_that_come_faster_than_it_folds_all_count(path: Path) -> None:
+    player = opened(path)
+    player.to_start()
+    for _ in range(5):
+        player.step(1)
+    player.step(-1)
+    player.work()
+    assert player.view.position == 4
+    player.to_start()
+    for by in (1, 1, 1, -1):
+        player.jump("request", by)
+    player.work()
+    assert player.view.request == 1
+
+
 def test_a_server_that_died_is_shown_dead(tmp_path: Path) -> None:
     story = told()
     story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, signal="SIGKILL"))

@@ -13,6 +13,7 @@ from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.scenario_view import ScenarioView
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.ui.app import MonitorApp
+from mlxcache_tui.ui.screens.compare import CompareScreen
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
@@ -71,6 +72,9 @@ async def test_return_policy_then_edited_and_run_again_beside_it(tmp_path: Path,
         assert first.head.text == "all 3 expectations held"
         assert [step.status for step in first.runs[0].steps] == ["done", "done"]
         assert not first.has_before
+        await pilot.press("equals_sign")
+        await pilot.pause()
+        assert app.screen is app.monitor  # there is nothing yet to compare it with
         sent = [request for request in state.requests.values() if request.purpose == "scenario"]
         assert [request.step for request in sent] == ["first question", "second question"]
         assert app.monitor.query_one("#composer").display is False
@@ -86,6 +90,16 @@ async def test_return_policy_then_edited_and_run_again_beside_it(tmp_path: Path,
         assert [step.total for step in second.runs[0].steps] == [3, 3]
         assert all(step.figures and step.before for step in second.runs[0].steps)
         assert state.server.flags["prompt_cache_size"] == 4
+
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.body.text)
+        assert isinstance(app.screen, CompareScreen)
+        text = app.screen.body.text
+        assert "the run before · return-policy · 2 requests" in text
+        assert "this run · return-policy · 6 requests" in text
+        assert "≠  prompt_cache_size  10 → 4" in text
+        assert "not compared" not in text  # what was edited was meant
+        await pilot.press("escape")
 
         await pilot.press("w")
         saved = Path(tmp_path / "home" / "state" / "saved")

@@ -13,11 +13,12 @@ from mlxcache_tui.ui.keys import ACTIONS, OF_LIVE
 from mlxcache_tui.ui.replay import ReplayApp
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.help import HelpScreen
+from mlxcache_tui.ui.screens.replay import ReplayDetail
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 from mlxcache_tui.ui.widgets.request_table import RequestTable
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
-from support.golden import text_lines
+from support.golden import screen_lines, text_lines
 from support.same import same
 from support.sessions import told, write
 from support.until import until
@@ -109,6 +110,39 @@ async def test_everything_that_can_be_opened_live_can_be_opened_here(path: Path)
         text = app.screen.query_one(TextFlow).text
         assert "Go on to the next eviction." in text
         assert "Send the composer's request" not in text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_recording_is_moved_through_while_a_request_is_open(path: Path, size: tuple[int, int]) -> None:
+    app = ReplayApp(path)
+    async with app.run_test(size=size) as pilot:
+        await at(app, pilot, COUNT)
+        player = app.player
+        assert player is not None
+        await pilot.press("home", "down", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ReplayDetail) and "#2" in screen_lines(app)[0])
+        foot = screen_lines(app)[-1]
+        assert "esc close  space play  ] next request  . next event  e eviction  + faster" in foot
+        assert f"event {COUNT} of {COUNT}" in screen_lines(app)[-2]
+        await pilot.press("left_square_bracket", "left_square_bracket")  # before the last one, before the third
+        await until(pilot, lambda: player.view.request == 2)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: "it was not sent yet" in screen_lines(app)[3])
+        assert "event" in screen_lines(app)[-2]
+        await pilot.press("left")
+        await until(pilot, lambda: "#1" in screen_lines(app)[0] and "not sent yet" not in screen_lines(app)[3])
+        await pilot.press("right", "e")
+        await until(pilot, lambda: len(player.state.cache.evictions) == 1)
+        await pilot.press("right")
+        await until(pilot, lambda: "#2" in screen_lines(app)[0] and "not sent yet" not in screen_lines(app)[3])
+        await pilot.press("plus", "space")
+        assert player.speed == 2
+        await until(pilot, lambda: player.view.position == COUNT)
+        await pilot.press("less_than_sign", "full_stop", "full_stop", "full_stop", "comma")
+        await until(pilot, lambda: player.view.position == 2)
+        await pilot.press("escape")
+        await at(app, pilot, 2)
+        assert app.screen is app.monitor
 
 
 async def test_nothing_is_sent_and_no_form_opens(path: Path) -> None:

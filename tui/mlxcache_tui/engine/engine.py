@@ -14,6 +14,7 @@ import time
 from collections import deque
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 
 from mlxcache_tui.core.commands import Command
 from mlxcache_tui.core.events import PROTOCOL, AnyEvent, Noticed, PolicyKnown, SessionStarted
@@ -79,6 +80,11 @@ class Engine(Face):
         if server.mode == "launched" and server.pid is not None and server.phase != "exited":
             lines.append(f"the server goes on at {server.url}: watch it with --url, stop it with kill {server.pid}")
         return tuple(lines)
+
+    @property
+    def recording(self) -> Path | None:
+        """Where the session is recorded."""
+        return self._recorder.path if self._recorder else None
 
     def submit(self, command: Command) -> None:
         """Ask for something; what comes of it arrives as events."""

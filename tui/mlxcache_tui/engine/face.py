@@ -3,6 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mlxcache_tui.core.body import as_curl
@@ -41,6 +42,11 @@ class Face(ABC):
     def farewell(self) -> tuple[str, ...]:
         """What the person should know once the session is over, a line each."""
         return ()
+
+    @property
+    def recording(self) -> Path | None:
+        """The session's file; None if it is not recorded."""
+        return None
 
     def listen(self, listener: Listener) -> None:
         """Call this after each fold with the parts that changed."""

@@ -94,6 +94,11 @@ class Player(Face):
 
     # --- what a face asks of an engine ---
 
+    @property
+    def recording(self) -> Path:
+        """The file that is played."""
+        return self._reader.path
+
     def submit(self, command: Command) -> None:
         """Nothing is sent."""
 
@@ -162,11 +167,12 @@ class Player(Face):
 
     def step(self, by: int) -> None:
         """One event on or back."""
-        self._halt_at(self._position + by)
+        self._halt_at(self._bound_for + by)
 
     def jump(self, kind: Landmark, by: int) -> None:
         """To the next request or eviction, or the one before."""
-        self._halt_at(self.track.next(kind, self._position) if by > 0 else self.track.previous(kind, self._position))
+        at = self._bound_for
+        self._halt_at(self.track.next(kind, at) if by > 0 else self.track.previous(kind, at))
 
     def seek(self, share: float) -> None:
         """To a place on the time line: 0 is the start, 1 the end."""
@@ -187,6 +193,11 @@ class Player(Face):
         if self._reader.left:
             return max(0, count - AHEAD)
         return count if self._growing or self.track.closing is None else self.track.closing
+
+    @property
+    def _bound_for(self) -> int:
+        """Where it stands, or the place it is on its way to: keys that come faster than it folds all count."""
+        return self._position if self.playing or self._goal is None else self._goal
 
     def _halt_at(self, position: int) -> None:
         self.playing = False

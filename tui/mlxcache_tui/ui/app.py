@@ -18,11 +18,15 @@ from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.ui.comparisons import Comparisons
 from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, bindings
 from mlxcache_tui.ui.messages import StateChanged
 from mlxcache_tui.ui.palette import ANYWHERE, palette_commands
 from mlxcache_tui.ui.requests import Requests
 from mlxcache_tui.ui.scenarios import Reporter, Scenarios
+from mlxcache_tui.ui.screens.compare import CompareScreen
+from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
@@ -61,6 +65,7 @@ class MonitorApp(App[int]):
         self.requests = Requests(self)
         self.servers = Servers(self)
         self.scenarios = Scenarios(self)
+        self.comparisons = Comparisons(self)
         self._changed: set[Part] = set()
         self._stack = AsyncExitStack()
         self.notices_seen = 0
@@ -114,6 +119,10 @@ class MonitorApp(App[int]):
         if "requests" in parts and isinstance(self.screen, DetailScreen):
             self.requests.refresh_detail(self.screen)
         self.heed(state, parts)
+
+    def make_detail(self, view: DetailView) -> DetailScreen:
+        """The screen for one request."""
+        return DetailScreen(view)
 
     def before_redraw(self) -> None:
         """Nothing is kept that would have to be let go."""
@@ -183,6 +192,14 @@ class MonitorApp(App[int]):
     def _file_named(self, event: ScenarioPicker.FileNamed) -> None:
         self.scenarios.open_file(event.picker, event.path)
 
+    @on(ComparePicker.Wanted)
+    def _comparison_wanted(self, event: ComparePicker.Wanted) -> None:
+        self.comparisons.read(event.picker, event.a, event.b)
+
+    @on(CompareScreen.Wished)
+    def _comparison_wished(self, event: CompareScreen.Wished) -> None:
+        self.comparisons.heed(event)
+
     # --- actions, as in the key table ---
 
     def action_send(self) -> None:
@@ -230,6 +247,9 @@ class MonitorApp(App[int]):
 
     def action_scenario(self, wish: Wish) -> None:
         self.scenarios.pane.action_ask(wish)
+
+    def action_compare(self) -> None:
+        self.comparisons.open_picker()
 
     def action_server(self) -> None:
         self.servers.open_form()

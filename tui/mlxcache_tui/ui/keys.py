@@ -86,6 +86,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
         scope="anywhere",
     ),
     ActionInfo(
+        id="compare",
+        key="f12,equals_sign",
+        label="compare",
+        help="Compare two recorded sessions or run results, side by side, with a verdict for each metric.",
+        scope="anywhere",
+    ),
+    ActionInfo(
         id="restart",
         key="f10",
         label="restart",
@@ -164,6 +171,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
         scope="scenario",
     ),
     ActionInfo(
+        id="scenario('compare')",
+        key="equals_sign",
+        label="compare runs",
+        help="Compare the last two runs: the one before, and the one that stands beside it.",
+        scope="scenario",
+    ),
+    ActionInfo(
         id="scenario('close')",
         key="c",
         label="close scenario",
@@ -236,6 +250,25 @@ ACTIONS: tuple[ActionInfo, ...] = (
         help="Go behind the last event; a file that is still being written is followed.",
         scope="replay",
     ),
+    ActionInfo(
+        id="comparison('next')",
+        key="right",
+        label="next step",
+        help="The steps one by one: intervals, and both answers side by side.",
+        scope="compare",
+    ),
+    ActionInfo(
+        id="comparison('previous')", key="left", label="step before", help="Back through the steps.", scope="compare"
+    ),
+    ActionInfo(
+        id="comparison('swap')", key="s", label="swap", help="A and B change places: judge the other.", scope="compare"
+    ),
+    ActionInfo(
+        id="comparison('meant')", key="m", label="meant", help="All that differs was meant: compare.", scope="compare"
+    ),
+    ActionInfo(
+        id="comparison('back')", key="escape,q", label="back", help="To the overview, then out.", scope="compare"
+    ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
     ActionInfo(id="help", key="f1,question_mark", label="help", help="Keys and words explained.", scope="anywhere"),
     ActionInfo(
@@ -258,11 +291,12 @@ FOOTER = (
     "detail",
     "scenarios",
     "server",
+    "compare",
     "help",
     "quit",
 )
-_ELSEWHERE = ("requests", "scenario", "cache", "replay")
-"""Scopes whose keys the widget binds; listed for the help. So is the palette's key, which Textual binds."""
+_ELSEWHERE = ("requests", "scenario", "cache", "replay", "compare")
+"""Scopes whose keys a widget or a screen binds; listed for the help. So is the palette's key, which Textual binds."""
 
 OF_COMPOSER = (
     "send",
@@ -294,18 +328,28 @@ REPLAY_FOOTER = ("play", "request", "event", "eviction", "faster", "end")
 
 
 def replay_bindings() -> list[BindingType]:
-    """The replay's keys, for its screen. None of them works while typing."""
+    """The replay's keys, for its screens. None of them works while typing."""
+    return _of_scope("replay", "app.", REPLAY_FOOTER)
+
+
+def compare_bindings() -> list[BindingType]:
+    """The keys of the comparison's screen."""
+    return _of_scope("compare", "", ("next", "previous", "swap", "meant", "back"))
+
+
+def _of_scope(scope: str, target: str, footer: tuple[str, ...]) -> list[BindingType]:
     made: list[BindingType] = []
     for info in ACTIONS:
         wish = info.id.partition("('")[2].rstrip("')")
-        if info.scope == "replay":
+        if info.scope == scope:
             made.append(
                 Binding(
                     info.key,
-                    f"app.{info.id}",
+                    f"{target}{info.id}",
                     info.label,
-                    show=wish in REPLAY_FOOTER,
-                    key_display=key_label(info.key),
+                    show=wish in footer,
+                    key_display=key_label(info.key.split(",")[0]),
+                    priority=info.key in ("left", "right"),  # else they would scroll
                     tooltip=info.help,
                 )
             )
@@ -326,7 +370,8 @@ def bindings() -> list[BindingType]:
                     info.label,
                     show=index == 0 and info.id in FOOTER,
                     key_display=key_label(key),
-                    priority=key != "escape" and (len(key) > 1 and key not in ("slash", "question_mark")),
+                    priority=key != "escape"
+                    and (len(key) > 1 and key not in ("slash", "question_mark", "equals_sign")),
                     tooltip=info.help,
                 )
             )

@@ -22,7 +22,7 @@ def palette_commands(app: "MonitorApp", screen: Screen[Any], own: Iterable[Syste
     """What can be done on `screen`; `own`: Textual's commands."""
     for info in ACTIONS:
         name, _, argument = info.id.partition("(")
-        if info.id in ("detail", "palette") or not app.offers(info):
+        if info.id in ("detail", "palette") or info.scope == "compare" or not app.offers(info):
             continue
         if screen is not app.monitor and name not in ANYWHERE:
             continue

@@ -12,9 +12,11 @@ from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.views import DetailView
 from mlxcache_tui.ui.app import ALL_PARTS, MonitorApp
 from mlxcache_tui.ui.keys import OF_LIVE
-from mlxcache_tui.ui.screens.replay import ReplayScreen
+from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.screens.replay import ReplayDetail, ReplayScreen
 from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 
 if TYPE_CHECKING:
@@ -46,14 +48,19 @@ class ReplayApp(MonitorApp):
         """Draw what changed; while a long file is read that is the place alone."""
         if parts:
             self._folded(parts)
-        elif self.player is not None and self.monitor.is_mounted:
-            self.monitor.show_place(self.player.view)
+        else:
+            self._show_place()
+
+    def _show_place(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, ReplayScreen | ReplayDetail) and screen.is_mounted and self.player is not None:
+                screen.show_place(self.player.view)
 
     def heed(self, state: SessionState, parts: set[Part]) -> None:
         """Show the place; tell again what was told, where it plays slowly enough to be read."""
         player = self.player
         assert player is not None
-        self.monitor.show_place(player.view)
+        self._show_place()
         slow = player.playing and player.speed is not None and player.speed <= NOTICES_UP_TO
         if slow and "notices" in parts:
             self.tell_notices()
@@ -68,12 +75,19 @@ class ReplayApp(MonitorApp):
             self.presenter = Presenter()
             self.notices_seen = 0
 
+    def make_detail(self, view: DetailView) -> DetailScreen:
+        """The screen for one request, at the moment where the recording stands."""
+        assert self.player is not None
+        return ReplayDetail(view, self.player.view)
+
     def offers(self, info: ActionInfo) -> bool:
         """Everything but what needs a server."""
         return info.id not in OF_LIVE
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What needs a server is off."""
+        """What needs a server is off; the replay's keys work over the detail as well."""
+        if action == "replay" and isinstance(self.screen, ReplayDetail):
+            return True
         called = f"{action}('{parameters[0]}')" if parameters else action
         return False if action in OF_LIVE or called in OF_LIVE else super().check_action(action, parameters)
 

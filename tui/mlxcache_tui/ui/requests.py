@@ -91,13 +91,15 @@ class Requests:
         view = self._view(key)
         if view is not None:
             self._detail_key = key
-            self._app.push_screen(DetailScreen(view))
+            self._app.push_screen(self._app.make_detail(view))
 
     def refresh_detail(self, screen: DetailScreen) -> None:
         """Show the open request as it stands now."""
         view = self._view(self._detail_key) if self._detail_key else None
         if view is not None:
             screen.show(view)
+        else:
+            screen.show_gone()
 
     def show_lens(self, key: str, against: str | None) -> None:
         """Put the prompt of the open request into the detail view, beside another one."""
@@ -111,9 +113,8 @@ class Requests:
         if engine is None or self._detail_key is None or not isinstance(screen, DetailScreen):
             return
         keys = list(engine.state.requests)
-        if self._detail_key not in keys:  # a replay that went back to its start
-            return
-        at = keys.index(self._detail_key) + by
+        # A replay may have gone back to before it was sent: it comes after all that are there.
+        at = (keys.index(self._detail_key) if self._detail_key in keys else len(keys)) + by
         if 0 <= at < len(keys):
             self._detail_key = keys[at]
             self.refresh_detail(screen)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mlxcache_tui.core.commands import ServerSpec
+from mlxcache_tui.core.compare_view import side_of
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_plan import ServerHere, plan_of
-from mlxcache_tui.core.scenario_values import changes
+from mlxcache_tui.core.scenario_values import changed_flags, changes
 from mlxcache_tui.core.scenario_view import Measured, measured, scenario_view
 from mlxcache_tui.ui.screens.scenario_picker import Choice, Offer, ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
@@ -30,6 +31,8 @@ class Scenarios:
     def __init__(self, app: "MonitorApp") -> None:
         self._app = app
         self._run: ScenarioRun | None = None
+        self._earlier: ScenarioRun | None = None
+        """The run of the same scenario before this one."""
         self._before: tuple[Measured, ...] = ()
         self._changed: tuple[str, ...] = ()
         self._saved: tuple[RunResult, ...] = ()
@@ -127,8 +130,9 @@ class Scenarios:
         last, engine = self._run, self._engine
         if engine is None or self.busy:
             return
-        self._before, self._changed = (), ()
+        self._earlier, self._before, self._changed = None, (), ()
         if last is not None and last.scenario.source == scenario.source and last.results:
+            self._earlier = last
             self._before, self._changed = tuple(map(measured, last.results)), changes(last.scenario, scenario)
         self._run = ScenarioRun(engine, scenario, spec=self._spec(scenario), listener=self.refresh)
         self._run.start()
@@ -150,6 +154,8 @@ class Scenarios:
         if run is None:
             if event.wish == "close":
                 self._app.monitor.pick("composer")
+            elif event.wish == "compare":
+                self._app.comparisons.open_picker()
             else:
                 self.open_picker()
             return
@@ -167,6 +173,8 @@ class Scenarios:
             case "report" if run.results and self._app.reporter is not None:
                 saved, line = self._save(run)
                 self._app.notify(line, severity="information" if saved else "error", markup=False)
+            case "compare" if not self.busy:
+                self._compare(run)
             case "close" if not self.busy:
                 self._close()
             case _:
@@ -200,8 +208,21 @@ class Scenarios:
             self._saved = run.results
         return saved, line
 
+    def _compare(self, run: "ScenarioRun") -> None:
+        """The last two runs; what was edited in between was meant."""
+        earlier = self._earlier
+        if earlier is None or not run.results:
+            text = "there is one run so far: v edits its values and runs it again, to be compared with this one"
+            self._app.notify(text, severity="warning", markup=False)
+            return
+        meant = changed_flags(earlier.scenario, run.scenario)
+        if earlier.scenario.digest != run.scenario.digest:
+            meant = (*meant, "scenario")
+        sides = side_of("the run before", earlier.results), side_of("this run", run.results)
+        self._app.comparisons.open(*sides, meant)
+
     def _close(self) -> None:
-        self._run, self._before, self._changed = None, (), ()
+        self._run, self._earlier, self._before, self._changed = None, None, (), ()
         self.refresh()
         self._app.monitor.pick("composer")
 

@@ -18,6 +18,7 @@ from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
 
 SECTIONS = ("answer", "why", "prompt", "timeline", "facts", "curl")
+_GONE = "at this moment of the recording it was not sent yet"
 WAITING = {"queued": "waiting for the server", "prefill": "the server is reading the prompt"}
 
 
@@ -50,6 +51,7 @@ class DetailScreen(ModalScreen[None]):
     def __init__(self, view: DetailView) -> None:
         super().__init__()
         self._view = view
+        self._gone = False
         self._section = SECTIONS[0]
         self._reasoning_open: bool | None = None
         """None until somebody chose: open as long as there is no answer."""
@@ -75,17 +77,28 @@ class DetailScreen(ModalScreen[None]):
             yield Static("", id="summary", markup=False)
             yield TextFlow(id="body")
             yield PrefixLens(id="lens")
+        yield from self.compose_foot()
+
+    def compose_foot(self) -> ComposeResult:
+        """What stands below the text: the keys."""
         yield Footer()
 
     def show(self, view: DetailView) -> None:
         """Draw another state of the request, or another request."""
-        if view == self._view:
+        if view == self._view and not self._gone:
             return
+        self._gone = False
         if view.row.key != self._view.row.key:
             self._reasoning_open = self._lens = self._against = None
             self.query_one("#body", TextFlow).scroll_home(animate=False)
         self._view = view
         self._draw()
+
+    def show_gone(self) -> None:
+        """The request is not there: a recording went back to before it was sent."""
+        if not self._gone:
+            self._gone = True
+            self._draw()
 
     def show_lens(self, lens: LensView | None) -> None:
         """The prompt of the open request beside another one; None: there is only what was sent, as messages."""
@@ -148,16 +161,17 @@ class DetailScreen(ModalScreen[None]):
     def _draw(self) -> None:
         view = self._view
         self.query_one("#detail").border_title = view.title
-        self.query_one("#summary", Static).update(" · ".join(_summary(view)))
-        self._want_lens()
-        lens_open = self._section == "prompt" and self._lens is not None
+        self.query_one("#summary", Static).update(_GONE if self._gone else " · ".join(_summary(view)))
+        if not self._gone:
+            self._want_lens()
+        lens_open = self._section == "prompt" and self._lens is not None and not self._gone
         body, lens = self.query_one("#body", TextFlow), self.query_one(PrefixLens)
         body.display, lens.display = not lens_open, lens_open
         shown = lens if lens_open else body
         if not shown.has_focus:
             shown.focus()
         if not lens_open:
-            body.show(self._drawers[self._section](view))
+            body.show((Block("dim", _GONE),) if self._gone else self._drawers[self._section](view))
 
     def _want_lens(self) -> None:
         """Ask for the prompt, once for each state of it: putting a long one together takes a moment."""

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from mlxcache_tui.core.actions import ActionInfo, key_label
 from mlxcache_tui.core.glossary import GLOSSARY, REASONS, REQUEST_STATES
 from mlxcache_tui.draw.signs import REASON_SIGNS, REQUEST_SIGNS, Sign
+from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
@@ -21,6 +22,7 @@ PANE_KEYS: dict[str, Sequence[BindingType]] = {
     "requests": RequestTable.BINDINGS,
     "log": LogPane.BINDINGS,
     "detail": DetailScreen.BINDINGS,
+    "the list to compare from": ComparePicker.BINDINGS,
     "prefix, in the detail": PrefixLens.BINDINGS,
 }
 """The keys that panes bind themselves, under the name of the place."""

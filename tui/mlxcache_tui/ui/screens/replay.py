@@ -1,4 +1,4 @@
-"""The monitor over a recording: the same panes, the replay's line instead of the composer."""
+"""The screens over a recording: the same as live, with the replay's line and its keys."""
 
 from typing import ClassVar
 
@@ -6,9 +6,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from mlxcache_tui.core.playback import PlaybackView
-from mlxcache_tui.ui.keys import replay_bindings
+from mlxcache_tui.core.views import DetailView
+from mlxcache_tui.ui.keys import REPLAY_FOOTER, replay_bindings
+from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 
 
@@ -32,6 +35,29 @@ class ReplayScreen(MonitorScreen):
     def pick(self, pane: str) -> None:
         """As on the monitor; what has nothing to show here gives way to the log."""
         super().pick("log" if pane in ("composer", "scenario") else pane)
+
+    def show_place(self, view: PlaybackView) -> None:
+        """Draw where the recording stands."""
+        self.query_one(ReplayBar).show(view)
+
+
+class ReplayDetail(DetailScreen):
+    """One request at the moment where the recording stands. In the prompt's section [ and ] are the lens's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = replay_bindings()
+
+    def __init__(self, view: DetailView, place: PlaybackView) -> None:
+        super().__init__(view)
+        self._place = place
+
+    def compose_foot(self) -> ComposeResult:
+        """The place in the recording; of the keys those come first that move it."""
+        yield ReplayBar(id="replay")
+        yield KeyFooter(first=("close", *(f"app.replay('{wish}')" for wish in REPLAY_FOOTER)))
+
+    def on_mount(self) -> None:
+        """The place is there at once."""
+        self.show_place(self._place)
 
     def show_place(self, view: PlaybackView) -> None:
         """Draw where the recording stands."""

@@ -14,7 +14,7 @@ from mlxcache_tui.draw.spans import Line, note_lines
 from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
 from mlxcache_tui.ui.widgets.line_view import LineView
 
-Wish = Literal["pause", "stop", "again", "values", "report", "close"]
+Wish = Literal["pause", "stop", "again", "values", "report", "compare", "close"]
 _EMPTY = "no scenario is open: ^l picks one"
 
 
@@ -36,6 +36,7 @@ class ScenarioPane(LineView):
         Binding("r", "ask('again')", "again"),
         Binding("v", "ask('values')", "values"),
         Binding("w", "ask('report')", "report"),
+        Binding("equals_sign", "ask('compare')", "compare", key_display="="),
         Binding("c", "ask('close')", "close"),
     ]
     DEFAULT_CSS = "ScenarioPane { scrollbar-gutter: stable; }"

@@ -1,0 +1,68 @@
+"""What the person does with comparisons: pick two sides, look at them, change them over, say what was meant."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mlxcache_tui.core.compare_view import Side, compare_view
+from mlxcache_tui.ui.screens.compare import CompareScreen
+from mlxcache_tui.ui.screens.compare_picker import ComparePicker
+
+if TYPE_CHECKING:
+    from mlxcache_tui.ui.app import MonitorApp
+
+
+class Comparisons:
+    """The comparisons' side of the app."""
+
+    def __init__(self, app: "MonitorApp") -> None:
+        self._app = app
+        self._sides: tuple[Side, Side] | None = None
+        self._changed: tuple[str, ...] = ()
+
+    def open_picker(self) -> None:
+        """The list of sessions."""
+        picker = ComparePicker()
+        self._app.push_screen(picker)
+        self._app.run_worker(self._fill(picker), group="compare-list", exclusive=True)
+
+    async def _fill(self, picker: ComparePicker) -> None:
+        from mlxcache_tui.engine.recorded import recorded_sessions
+
+        engine = self._app.engine
+        async for row in recorded_sessions(engine.recording if engine is not None else None):
+            if not picker.is_attached:
+                return
+            picker.offer(row)
+        picker.finish()
+
+    def read(self, picker: ComparePicker, a: str, b: str) -> None:
+        """Compare two files that were picked."""
+        self._app.run_worker(self._read(picker, a, b), group="compare", exclusive=True)
+
+    async def _read(self, picker: ComparePicker, a: str, b: str) -> None:
+        from mlxcache_tui.engine.recorded import read_sides
+
+        try:
+            sides = await asyncio.to_thread(read_sides, a, b)
+        except ValueError as error:
+            if picker.is_attached:
+                picker.say(str(error), error=True)
+            return
+        if picker.is_current:  # else it was closed meanwhile
+            picker.dismiss(None)
+            self.open(*sides)
+
+    def open(self, a: Side, b: Side, changed: tuple[str, ...] = ()) -> None:
+        """Compare B with A. `changed` names the differences that were meant."""
+        self._sides, self._changed = (a, b), changed
+        self._app.push_screen(CompareScreen(compare_view(a, b, changed)))
+
+    def heed(self, event: CompareScreen.Wished) -> None:
+        """The same two in another way."""
+        if self._sides is None:
+            return
+        if event.meant:
+            self._changed += compare_view(*self._sides, self._changed).unmeant
+        else:
+            self._sides = self._sides[::-1]
+        event.screen.show(compare_view(*self._sides, self._changed))
