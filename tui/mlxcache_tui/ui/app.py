@@ -158,7 +158,8 @@ class MonitorApp(App[int]):
     @on(RequestTable.RequestSelected)
     def _row_selected(self, event: RequestTable.RequestSelected) -> None:
         number = self.engine.state.number_of(event.key) if self.engine else None
-        self.monitor.query_one(LogPane).highlight(number)
+        for log in self.monitor.query(LogPane):  # none any more once the program ends
+            log.highlight(number)
 
     @on(RequestTable.RequestOpened)
     def _row_opened(self, event: RequestTable.RequestOpened) -> None:
