@@ -102,8 +102,8 @@ async def test_the_key_of_a_sign_opens_it_and_each_side_can_be_chosen(sessions: 
         await pilot.press("a", "down", "b")
         assert fields(picker) == ("2026-11-02", "2026-11-01")
         lines = screen_lines(app)
-        assert lines[2].startswith("│ A ")
-        assert lines[3].startswith("│ B ")
+        assert lines[2].startswith("│  A ")
+        assert lines[3].startswith("│ ▸B ")
         await pilot.press("ctrl+s")
         screen = await opened(app, pilot)
         assert "≠  prompt_cache_size  1 → 10" in screen.body.text
@@ -255,7 +255,7 @@ async def test_the_cursor_is_kept_in_sight_and_the_marks_follow_the_fields() -> 
             assert shown.scroll_offset.y <= wanted <= shown.scroll_offset.y + shown.size.height - 2
         await pilot.press("enter")
         assert picker.query_one("#a", PlainInput).value == "session 17"
-        row = next(line for line in screen_lines(app) if line.startswith("│ A "))
+        row = next(line for line in screen_lines(app) if line.startswith("│ ▸A "))
         assert " 17 " in row
         await pilot.click(picker.query(Chip).last())
         await until(pilot, lambda: app.screen is not picker)
@@ -287,6 +287,19 @@ async def test_what_it_looks_like(size: tuple[int, int], request: pytest.Fixture
         overview = screen_lines(app)
         await pilot.press("right", "right")
         check_golden(request, f"compare-{size[0]}", [*overview, "", *screen_lines(app)])
+
+
+async def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = CompareApp(compared())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(app, pilot)
+        lines = [line.strip("│ ") for line in screen_lines(app)]
+        assert "▼  B is worse than A" in lines
+        assert any(line.startswith("cached") and line.endswith("▼ worse") for line in lines)
+        await app.push_screen(picker := ComparePicker())
+        picker.offer(session_row())
+        await until(pilot, lambda: any("2026-11-29 20:10:33" in line for line in screen_lines(app)))
 
 
 async def test_the_steps_are_gone_through_and_esc_goes_back_by_levels() -> None:

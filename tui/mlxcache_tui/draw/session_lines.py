@@ -7,8 +7,9 @@ from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_count, human_per
 from mlxcache_tui.draw.columns import Column, Layout, head_line, lay_out, place
 from mlxcache_tui.draw.spans import Line, Span
 
+CURSOR = "▸"
 _COLUMNS = (
-    Column("side", "", 1, 0),
+    Column("side", "", 2, 0),
     Column("when", "when", 19, 1),
     Column("model", "model", 9, 2, most=30),
     Column("limit", "limit", 5, 4, "right"),
@@ -32,10 +33,10 @@ def session_head(width: int) -> Line:
     return head_line(session_layout(width))
 
 
-def session_line(row: SessionRow, side: str, width: int) -> Line:
+def session_line(row: SessionRow, side: str, width: int, *, cursor: bool = False) -> Line:
     """One session in exactly `width` cells; `side` is A or B where it was taken as that."""
     layout = session_layout(width)
-    cells = _cells(row, side)
+    cells = _cells(row, f"{CURSOR if cursor else ' '}{side}")
     return place([(cells[column.name],) for column in layout.columns], layout)
 
 

@@ -55,7 +55,11 @@ class Comparisons:
     def open(self, a: Side, b: Side, changed: tuple[str, ...] = ()) -> None:
         """Compare B with A. `changed` names the differences that were meant."""
         self._sides, self._changed = (a, b), changed
-        self._app.push_screen(CompareScreen(compare_view(a, b, changed)))
+        self._app.push_screen(CompareScreen(compare_view(a, b, changed)), self._closed)
+
+    def _closed(self, _: None) -> None:
+        """All answers of two long sessions are let go."""
+        self._sides = None
 
     def heed(self, event: CompareScreen.Wished) -> None:
         """The same two in another way."""

@@ -69,7 +69,11 @@ class CompareBody(LineView):
         if y < len(self._top):
             return self.strip(self._top[y])
         index = y - len(self._top) + self.scroll_offset.y
-        return self.strip(self._rows[index].line) if index < len(self._rows) else Strip.blank(self.columns)
+        return (
+            self.strip(self._rows[index].line)
+            if index < len(self._rows)
+            else Strip.blank(self.columns, self.rich_style)
+        )
 
     def on_click(self, event: events.Click) -> None:
         """A click on a step opens it."""

@@ -124,8 +124,9 @@ class SessionList(LineView):
         if index >= len(self._rows):
             return Strip.blank(width, self.rich_style)
         row = self._rows[index]
-        ground = "" if index != self._at else CURSOR if self.has_focus else CURSOR_BLURRED
-        return self.strip(session_line(row, self._sides.get(row.wanted, ""), width), ground)
+        at = index == self._at
+        ground = "" if not at else CURSOR if self.has_focus else CURSOR_BLURRED
+        return self.strip(session_line(row, self._sides.get(row.wanted, ""), width, cursor=at), ground)
 
     class Taken(Message):
         """A session was taken."""
