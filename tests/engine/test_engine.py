@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.core.commands import Draft, SendRequest
-from mlxcache_tui.core.events import Noticed
+from mlxcache_tui.core.events import Noticed, TextKept
 from mlxcache_tui.core.reduce import Part, fold
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.engine import worker
 from mlxcache_tui.engine.engine import Engine
 from mlxcache_tui.engine.setup import open_engine
 from mlxcache_tui.store.recorder import Recorder
@@ -53,6 +54,20 @@ async def test_a_request_without_a_server_fails_with_what_to_do() -> None:
     async with open_engine(Settings()) as engine:
         request = await ask(engine, "Hello?")
     assert (request.outcome, request.error) == ("failed", "no server yet: start one or attach to one")
+
+
+async def test_a_text_is_told_again_when_no_request_had_it_lately(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "TOLD_REQUESTS", 2)
+    monkeypatch.setattr(worker, "KEPT_KEYS", 3)
+    path = tmp_path / "session.jsonl"
+    async with Engine(Recorder(path)) as engine:
+        for user in ("one", "one", "two", "two", "two", "one", "one"):
+            await ask(engine, user)
+        assert len(engine._worker._mine) == 3
+        assert len(engine._worker._told) == 2
+    assert [event.text for event in read_session(path).events if isinstance(event, TextKept)] == ["one", "two", "one"]
 
 
 async def test_keys_differ_between_sessions() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from mlxcache_tui.core import bounds
 from mlxcache_tui.core.compare_view import SessionRow
+from mlxcache_tui.core.reduce import fold
 from mlxcache_tui.engine.recorded import read_side, read_sides, recorded_sessions, run_of_session
 from mlxcache_tui.report.json import to_json
 from mlxcache_tui.store.paths import sessions_dir
@@ -26,6 +28,16 @@ def test_requests_of_one_policy_are_one_step_and_the_warm_up_is_none() -> None:
     assert run.server.flags["prompt_cache_size"] == 2
     assert run.memory.peak_bytes == run.memory.start_bytes == 5_000_000
     assert len(run.evictions) == 1
+
+
+def test_a_run_tells_of_more_requests_than_a_session_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "KEPT_REQUESTS", 2)
+    monkeypatch.setattr(bounds, "LEAST_REQUESTS", 1)
+    events = told().events
+    assert len(fold(events).requests) == 2
+    run, state = run_of_session(events, "s")
+    assert [len(step.requests) for step in run.steps] == [3, 1]
+    assert len(state.requests) == 5
 
 
 def test_without_an_observer_evictions_are_not_known() -> None:

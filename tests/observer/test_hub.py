@@ -176,6 +176,25 @@ def test_a_text_is_told_once_and_named_by_its_id(hub: Hub, connect: Callable[[],
     assert [event.at_ns for event in reader.of(RequestSent)] == [5, 5]
 
 
+def test_a_text_that_no_request_had_lately_is_told_again(
+    hub: Hub, connect: Callable[[], Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observe, "TOLD_REQUESTS", 3)
+    reader = connect()
+    reader.until(lambda events: events)
+    for number, text in enumerate(
+        ["policy", "policy", "other", "other", "other", "policy", "policy", "other", "policy"], 1
+    ):
+        fields = {"path": "/v1/chat/completions", "client": "x", "texts": [("user", text)], "params": {}}
+        hub.tell("_composed", number, key=f"k{number}", purpose="foreign", **fields)
+    hub.notice("done")
+    reader.until_notice("done")
+    assert [(text.at_ns, text.text) for text in reader.of(TextKept)] == [(1, "policy"), (3, "other"), (6, "policy")]
+    late = connect()
+    late.until(lambda events: any(isinstance(event, RequestSent) and event.at_ns == 9 for event in events))
+    assert sorted(text.text for text in late.of(TextKept)) == ["other", "policy"]
+
+
 def test_a_viewer_that_does_not_read_loses_events_and_is_told_how_many(
     hub: Hub, connect: Callable[[], Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,7 @@ def lived_as_recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             return
         session = read_session(recorder.path)
         assert (session.damage, session.unknown) == (None, 0)
-        state, again = SessionState(), Trail()
+        state, again = SessionState(bounded=self.state.bounded), Trail()
         for event in session.events:
             note(again, state, event)
         lived = trails.pop(id(self.state), Trail())

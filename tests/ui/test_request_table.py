@@ -83,6 +83,29 @@ async def test_the_cursor_follows_the_end_until_it_is_moved_away() -> None:
         await until(pilot, lambda: app.selected == ["k20", "k25", "k24", "k30"])
 
 
+async def test_rows_that_are_let_go_leave_what_is_looked_at_where_it_is() -> None:
+    app = TableApp()
+    async with app.run_test(size=(78, 8)) as pilot:
+        app.table.focus()
+        app.table.show(rows(30))
+        await pilot.press("home", *["down"] * 11)
+        seen = [line[:40] for line in screen_lines(app)[1:]]
+        assert "▸ 12 returns" in "\n".join(seen)
+        app.table.show(rows(31)[3:], 3)
+        await pilot.pause()
+        assert [line[:40] for line in screen_lines(app)[1:]] == seen
+        assert app.table.cursor_key == "k12"
+        assert app.table.border_subtitle == "3 older: in the session file only"
+        app.table.show(rows(40)[14:], 14)
+        await pilot.pause()
+        assert app.table.cursor_key == "k15"
+        assert "▸ 15 returns" in screen_lines(app)[1]
+        await pilot.press("end")
+        app.table.show(rows(41)[15:], 15)
+        await pilot.pause()
+        assert app.table.cursor_key == "k41"
+
+
 async def test_keys() -> None:
     app = TableApp()
     async with app.run_test(size=(78, 8)) as pilot:

@@ -155,7 +155,7 @@ async def _run_one(wanted: Wanted, scenario: Scenario, combination: dict[str, An
     """One run, in a session of its own: what it finds does not depend on what ran before it in the same call."""
     _say("  ".join((f"■ {scenario.name}", *(f"{name}={value}" for name, value in combination.items()))))
     attach = AttachServer(url=wanted.url, log_path=wanted.log) if wanted.model is None else None
-    async with open_engine(Settings(start=attach, save_path=save)) as engine:
+    async with open_engine(Settings(start=attach, save_path=save, bounded=False)) as engine:
         runner = Runner(
             engine,
             scenario,

@@ -5,7 +5,6 @@ from typing import Any
 
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.figures import PolicyTally
-from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
 from mlxcache_tui.core.views import PolicyRow
 
@@ -15,7 +14,7 @@ def policy_rows(state: SessionState) -> tuple[PolicyRow, ...]:
     tallies = {name: tally for name, tally in state.tally.policies.items() if tally.requests}
     stored: dict[str, list[EntryRecord]] = defaultdict(list)
     for record in state.cache.stored.values():
-        stored[policy_of(state, record.key)].append(record)
+        stored[record.policy].append(record)
     cold = {state.requests[key].policy for key in to_warm(state)}
     rows = [_row(state, name, stored[name], warm_before=name in cold) for name in {**stored, **tallies}]
     return tuple(sorted(rows, key=lambda row: (-row.bytes, row.policy)))

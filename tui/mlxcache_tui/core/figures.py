@@ -42,6 +42,8 @@ class NoSooner:
 class ProcessTally:
     """What is remembered of the requests that this server process served."""
 
+    first: int | None = None
+    """Number of the first request to it."""
     done: int = 0
     ends: deque[int] = field(default_factory=lambda: deque(maxlen=TREND_REQUESTS))
     """When the last ones ended, monotonic ns."""

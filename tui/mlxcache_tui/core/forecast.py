@@ -12,7 +12,6 @@ from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.diagnose import common_prefix
 from mlxcache_tui.core.events import EntryType
 from mlxcache_tui.core.lens import PromptTexts
-from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import ForecastView
@@ -50,7 +49,7 @@ def forecast(state: SessionState, draft: Draft, texts: PromptTexts) -> ForecastV
     if best is None or not reused:
         text = f"would read all ≈{total} tokens anew{took}"
     else:
-        text = f"would reuse ≈{reused} of ≈{total} ({_maker(state, best.record)}), read ≈{total - reused}{took}"
+        text = f"would reuse ≈{reused} of ≈{total} ({_maker(best.record)}), read ≈{total - reused}{took}"
     lines = [*_evictions(state, draft, best), *_traps(state, draft, best, total)]
     return ForecastView(text=text, more=tuple(lines))
 
@@ -173,9 +172,10 @@ def _seconds(state: SessionState, tokens: int) -> float | None:
     return tokens / speed if speed else None
 
 
-def _maker(state: SessionState, record: EntryRecord) -> str:
-    number = state.number_of(record.key)
-    return f"#{number}" if number else "the warm-up"
+def _maker(record: EntryRecord) -> str:
+    if record.made_by is None:
+        return "an entry made before we watched"
+    return f"#{record.made_by}" if record.made_by else "the warm-up"
 
 
 # --- what would go, and what waits -----------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _evictions(state: SessionState, draft: Draft, best: Match | None) -> list[st
     first = gone[0]
     own = ", the one it reuses" if best and best.reused and first is best.record else ""
     more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    who = f"{policy_of(state, first.key)} ({_maker(state, first)}{own})"
+    who = f"{first.policy} ({_maker(first)}{own})"
     return [f"✂ would evict {who}, {first.tokens} tokens{more}: {rule}"]
 
 

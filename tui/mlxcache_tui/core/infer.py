@@ -11,11 +11,15 @@ from mlxcache_tui.core import tally
 from mlxcache_tui.core.cachemodel import CacheModel, Change, Rule, rule_of
 from mlxcache_tui.core.events import CacheCounted
 from mlxcache_tui.core.log_rows import mark
-from mlxcache_tui.core.state import EvictionRecord, InferredEntry, Reason, RequestState, SessionState
+from mlxcache_tui.core.state import EvictionRecord, InferredCache, InferredEntry, Reason, RequestState, SessionState
 from mlxcache_tui.core.views import MemoryMark
 
 DEFAULT_COUNT = 10
 """Of `--prompt-cache-size`, and the fixed size before that flag."""
+KEPT_COUNTS = 100
+"""The server prints its counters for each request: where no log is read they never come."""
+KEPT_ENTRIES = 1_000
+"""Entries of which it is remembered what became of them."""
 _TEMPLATE_PARAMS = ("model", "chat_template_kwargs", "tools", "adapters", "draft_model")
 
 
@@ -23,7 +27,9 @@ def sent(state: SessionState, request: RequestState) -> None:
     """A request of ours goes out: the server prints its counters before it looks this one up."""
     model = _model(state)
     if model is not None:
-        state.cache.inferred.counts.append(len(model.stored))
+        counts = state.cache.inferred.counts
+        counts.append(len(model.stored))
+        del counts[:-KEPT_COUNTS]
         _note(state, request, model.take(_prompt(state, request)))
 
 
@@ -76,7 +82,7 @@ def reason_of_loss(state: SessionState, earlier: RequestState, request: RequestS
     if lost is None or model is None:
         return None
     by, limit = state.number_of(lost.gone_by), model.max_count
-    text = f"by this version's rule #{by} pushed the entry of #{state.number_of(lost.key)} out: count limit {limit}"
+    text = f"by this version's rule #{by} pushed the entry of #{lost.made_by} out: count limit {limit}"
     detail = f"evicted by #{by} (count {limit})"
     return Reason("evicted", detail, (text,), earlier.number, evicted_by=by, rule="count", inferred=True)
 
@@ -156,8 +162,15 @@ def _note(state: SessionState, request: RequestState, changes: list[Change]) -> 
             if tokens is not None and kept.type == "assistant":
                 tokens += request.output_tokens or 0
             inferred.entries[kept.entry] = InferredEntry(
-                entry=kept.entry, type=kept.type, tokens=tokens, key=request.key, inserted_ns=state.now_ns
+                entry=kept.entry,
+                type=kept.type,
+                tokens=tokens,
+                key=request.key,
+                made_by=request.number,
+                policy=request.policy,
+                inserted_ns=state.now_ns,
             )
+            _bound(inferred)
             continue
         entry = inferred.entries[kept.entry]
         if change.what == "swallowed":
@@ -171,16 +184,22 @@ def _note(state: SessionState, request: RequestState, changes: list[Change]) -> 
         entry.gone_by, entry.gone_ns = request.key, state.now_ns
 
 
+def _bound(inferred: InferredCache) -> None:
+    if len(inferred.entries) > KEPT_ENTRIES:
+        oldest = next((number for number, entry in inferred.entries.items() if entry.gone is not None), None)
+        if oldest is not None:
+            del inferred.entries[oldest]
+
+
 def _tell_eviction(state: SessionState, request: RequestState, entry: InferredEntry) -> None:
     inferred = state.cache.inferred
     limit = inferred.model.max_count if inferred.model else DEFAULT_COUNT
-    maker = state.requests.get(entry.key)
     eviction = EvictionRecord(
         type=entry.type,
-        policy=maker.policy if maker else "?",
+        policy=entry.policy,
         tokens=entry.tokens,
         bytes=None,
-        made_by=state.number_of(entry.key),
+        made_by=entry.made_by,
         caused_by=request.number,
         rule="count",
         limit=limit,

@@ -40,7 +40,7 @@ def own_line(state: SessionState, key: str, text: str) -> None:
                 return
     if len(log.owners) >= _OWNERS:
         log.owners.pop(next(iter(log.owners)))
-    log.owners.setdefault(text, deque()).append(key)
+    log.owners.setdefault(text, deque(maxlen=_LOOK_BACK)).append(key)
 
 
 def _append(

@@ -5,7 +5,6 @@ from typing import Literal
 from mlxcache_tui.core import metrics
 from mlxcache_tui.core.by_policy import policy_rows
 from mlxcache_tui.core.cachemodel import ORDER, CacheModel, next_victim
-from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, InferredEntry, RequestState, SessionState
 from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import (
@@ -177,11 +176,11 @@ def _inferred_row(state: SessionState, entry: InferredEntry, *, victim: int | No
     return EntryRow(
         entry=entry.entry,
         type=entry.type,
-        policy=policy_of(state, entry.key),
+        policy=entry.policy,
         tokens=entry.tokens,
         bytes=None,
         inserted_ns=entry.inserted_ns,
-        made_by=state.number_of(entry.key),
+        made_by=entry.made_by,
         used_by=(),
         next_victim=entry.entry == victim and entry.gone is None,
         gone=entry.gone,
@@ -223,16 +222,15 @@ def _entry_row(state: SessionState, record: EntryRecord, *, victim: int | None) 
         gone_text = f"in a longer entry of #{by}" if by else ("in a longer entry" if longer else "replaced")
     else:
         gone_text = ""
-    used = dict.fromkeys(number for key in record.used_by if (number := state.number_of(key)) is not None)
     return EntryRow(
         entry=record.entry,
         type=record.type,
-        policy=policy_of(state, record.key),
+        policy=record.policy,
         tokens=record.tokens,
         bytes=record.bytes,
         inserted_ns=record.inserted_ns,
-        made_by=state.number_of(record.key),
-        used_by=tuple(used)[-4:],
+        made_by=record.made_by,
+        used_by=tuple(dict.fromkeys(record.used_by)),
         next_victim=record.entry == victim and record.gone is None,
         gone=record.gone,
         gone_text=gone_text,
@@ -290,4 +288,6 @@ class Presenter:
         for key in state.dirty:
             self._rows[key] = request_row(state, state.requests[key])
         state.dirty.clear()
+        if len(self._rows) > len(state.requests):  # the oldest were let go
+            self._rows = {key: self._rows[key] for key in state.requests}
         return tuple(self._rows.values())

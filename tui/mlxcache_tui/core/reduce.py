@@ -1,11 +1,10 @@
 """The fold: `apply(state, event)` alone changes the state. Deterministic, so that a replay gives the same."""
 
 from collections.abc import Iterable
-from sys import intern
 from typing import Literal
 
+from mlxcache_tui.core import bounds, reduce_cache, reduce_requests, tally
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import reduce_cache, reduce_requests, tally
 from mlxcache_tui.core.last_words import cause_of, explain
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
 from mlxcache_tui.core.state import InferredCache, SessionState
@@ -94,7 +93,7 @@ def _apply_session(state: SessionState, event: _Session) -> frozenset[Part]:
             state.policies[label] = text
             return _NOTHING
         case ev.TextKept(text_id=text_id, text=text):
-            state.texts[intern(text_id)] = text
+            bounds.keep_text(state, text_id, text)
             return _NOTHING
         case ev.Noticed(level=level, pane=pane, text=text):
             return _notice(state, level, pane, text)

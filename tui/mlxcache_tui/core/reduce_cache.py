@@ -4,8 +4,8 @@ from array import array
 from sys import intern
 from typing import Any, Literal
 
+from mlxcache_tui.core import bounds, infer, tally
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import infer, tally
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
 from mlxcache_tui.core.state import (
@@ -84,16 +84,11 @@ def _has_system(request: RequestState) -> bool:
     return bool(request.messages) and request.messages[0][0] == "system"
 
 
-def policy_of(state: SessionState, key: str | None) -> str:
-    """The policy label of the request that made an entry."""
-    request = state.requests.get(key) if key is not None else None
-    return request.policy if request else "?"
-
-
 def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
     request = state.requests.get(event.key)
     if request is None:
         return
+    before = request.size
     request.lookup = Lookup(
         at_ns=event.at_ns,
         tokens=_prompt_run(state, event.tokens),
@@ -103,10 +98,11 @@ def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
         path=event.path,
         model=intern(event.model) if event.model is not None else None,
     )
+    state.size += request.size - before
     request.prompt_tokens = event.tokens.count
     request.cached_tokens, request.cached_source = event.cached_tokens, "observer"
     if event.entry is not None and (record := state.cache.records.get(event.entry)):
-        record.used_by = (*record.used_by, request.key)[-USERS_SHOWN:]
+        record.used_by = (*record.used_by, request.number)[-USERS_SHOWN:]
     request.reason = diagnose_observed(state, request, request.lookup)
     state.dirty[event.key] = None
     tally.told(state, request)
@@ -135,20 +131,28 @@ def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
     if event.replaced is not None and (older := cache.stored.pop(event.replaced, None)) is not None:
         # The same sequence goes on under another number: what becomes of that one became of this one.
         older.gone, older.gone_ns, older.gone_by, older.swallowed_by = "swallowed", event.at_ns, event.key, event.entry
-    request = state.requests.get(event.key) if event.key is not None else None
-    record = EntryRecord(
-        entry=event.entry,
-        type=event.type,
-        tokens=event.tokens.count,
-        bytes=event.bytes,
-        inserted_ns=event.at_ns,
-        key=request.key if request else event.key,
-        model=intern(event.model) if event.model is not None else None,
-        trimmable=event.trimmable,
-    )
+    record = _record(state, event, event.tokens.count, event.at_ns)
     cache.stored[event.entry] = cache.records[event.entry] = record
-    if request:
+    if state.bounded:
+        bounds.trim_records(cache)
+    if record.key is not None and (request := state.requests.get(record.key)):
         request.entries += (event.entry,)
+
+
+def _record(state: SessionState, told: ev.EntryInserted | ev.EntryState, tokens: int, inserted_ns: int) -> EntryRecord:
+    maker = state.requests.get(told.key) if told.key is not None else None
+    return EntryRecord(
+        entry=told.entry,
+        type=told.type,
+        tokens=tokens,
+        bytes=told.bytes,
+        inserted_ns=inserted_ns,
+        key=maker.key if maker else told.key,
+        model=intern(told.model) if told.model is not None else None,
+        trimmable=told.trimmable,
+        made_by=maker.number if maker else None,
+        policy=maker.policy if maker else "?",
+    )
 
 
 def _leave(
@@ -171,10 +175,10 @@ def _evicted(state: SessionState, event: ev.EntryEvicted) -> None:
     causer = state.requests.get(event.key) if event.key is not None else None
     eviction = EvictionRecord(
         type=record.type,
-        policy=policy_of(state, record.key),
+        policy=record.policy,
         tokens=record.tokens,
         bytes=record.bytes,
-        made_by=state.number_of(record.key),
+        made_by=record.made_by,
         caused_by=state.number_of(event.key),
         rule=event.rule,
         limit=event.limit,
@@ -198,15 +202,6 @@ def _snapshot(state: SessionState, event: ev.CacheSnapshot) -> None:
     before = cache.stored
     cache.stored = {}
     for entry in event.entries:
-        record = before.get(entry.entry) or EntryRecord(
-            entry=entry.entry,
-            type=entry.type,
-            tokens=entry.tokens,
-            bytes=entry.bytes,
-            inserted_ns=entry.inserted_ns,
-            key=entry.key,
-            model=entry.model,
-            trimmable=entry.trimmable,
-        )
+        record = before.get(entry.entry) or _record(state, entry, entry.tokens, entry.inserted_ns)
         cache.stored[entry.entry] = cache.records[entry.entry] = record
     cache.known = "observer"

@@ -3,8 +3,8 @@
 from sys import intern
 from typing import Literal
 
+from mlxcache_tui.core import bounds, infer, tally
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core import infer, tally
 from mlxcache_tui.core.diagnose import diagnose_unobserved
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
 
@@ -24,6 +24,7 @@ _TOUCHED: frozenset[Part] = frozenset({"server", "requests"})
 _NOTHING: frozenset[Part] = frozenset()
 LOST = "events were lost: how it ended is unknown"
 """Told of another client's open request; whatever comes of it later shows that it goes on."""
+_PLACES: dict[ev.TextKind, str] = {"answer": "answer", "reasoning": "reasoning", "tool": "tools"}
 KEPT_TEXT = 65_536
 """Characters of an answer that are kept in memory; the session file has them all."""
 
@@ -55,7 +56,7 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
                 infer.prompt_read(state, request, reasons=kind == "reasoning")
             _first(stamps, event.at_ns, answer=kind != "reasoning")
         case ev.TextArrived():
-            _text(request, event)
+            _text(state, request, event)
         case ev.FinishArrived(finish_reason=finish_reason):
             stamps.finish = event.at_ns
             request.finish_reason = finish_reason or request.finish_reason
@@ -82,7 +83,7 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
         number=number,
         purpose=event.purpose,
         path=intern(event.path),
-        messages=tuple((intern(role), intern(text_id)) for role, text_id in event.messages),
+        messages=_messages(state, event),
         params=latest.params if latest is not None and latest.params == event.params else event.params,
         policy=intern(event.policy or _label(state, event)),
         ours=ours,
@@ -95,6 +96,13 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
     state.requests[event.key] = request
     state.dirty[event.key] = None
     tally.composed(state, request)
+    bounds.take_in(state, request)
+
+
+def _messages(state: SessionState, event: ev.RequestComposed) -> tuple[tuple[str, str], ...]:
+    """The same, where names that others have as well are one object."""
+    uses = state.text_uses
+    return tuple((intern(role), intern(text_id) if text_id in uses else text_id) for role, text_id in event.messages)
 
 
 def _label(state: SessionState, event: ev.RequestComposed) -> str:
@@ -117,16 +125,14 @@ def _first(stamps: Stamps, at_ns: int, *, answer: bool) -> None:
         stamps.first_answer = at_ns
 
 
-def _text(request: RequestState, event: ev.TextArrived) -> None:
+def _text(state: SessionState, request: RequestState, event: ev.TextArrived) -> None:
     if event.origin == "observer" and request.ours:
         return
-    match event.kind:
-        case "answer" if len(request.answer) < KEPT_TEXT:
-            request.answer += event.text
-        case "reasoning" if len(request.reasoning) < KEPT_TEXT:
-            request.reasoning += event.text
-        case "tool" if len(request.tools) < KEPT_TEXT:
-            request.tools += event.text
+    place = _PLACES[event.kind]
+    before: str = getattr(request, place)
+    if len(before) < KEPT_TEXT:
+        setattr(request, place, before + event.text)
+        state.size += len(event.text)
     request.gaps.add(event.gaps_ns)
     request.last_text_ns = event.at_ns
 

@@ -11,3 +11,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     start: ServerSpec | AttachServer | None = None
     save_path: str | None = None
     """Where the session is recorded; None: the user's state folder."""
+    bounded: bool = True
+    """Let the oldest requests of a long session go, but in the file; a run that is reported on keeps all."""

@@ -41,18 +41,44 @@ class Stamps:
     ended: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Reason:
     """Why a request reused what it reused. `detail` is the short form, `evidence` the long one, a line each."""
 
     kind: ReasonKind
     detail: str
-    evidence: tuple[str, ...] = ()
-    from_request: int | None = None
-    shared_tokens: int | None = None
-    evicted_by: int | None = None
-    rule: Literal["count", "bytes"] | None = None
-    inferred: bool = False
+    lines: bytes
+    """The evidence, kept small."""
+    from_request: int | None
+    shared_tokens: int | None
+    evicted_by: int | None
+    rule: Literal["count", "bytes"] | None
+    inferred: bool
+
+    def __init__(
+        self,
+        kind: ReasonKind,
+        detail: str,
+        evidence: tuple[str, ...] = (),
+        from_request: int | None = None,
+        shared_tokens: int | None = None,
+        evicted_by: int | None = None,
+        rule: Literal["count", "bytes"] | None = None,
+        inferred: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.detail = detail
+        self.lines = "\n".join(evidence).encode("utf-8", "surrogatepass")
+        self.from_request = from_request
+        self.shared_tokens = shared_tokens
+        self.evicted_by = evicted_by
+        self.rule = rule
+        self.inferred = inferred
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The long form, a line each."""
+        return tuple(self.lines.decode("utf-8", "surrogatepass").split("\n")) if self.lines else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +180,20 @@ class RequestState:
     reason: Reason | None = None
     counted: tuple[int, int] | None = None
     """Cached and prompt tokens that it has in the sums of `Tally`."""
+    first_of_process: bool = False
+    """No other request met this server process before, as far as was seen, a warm-up of its start aside."""
 
     @property
     def stamps(self) -> Stamps:
         """The side that its times are taken from: our own socket where we sent it, else the server's own."""
         return self.client if self.client.sent is not None else self.server
+
+    @property
+    def size(self) -> int:
+        """Characters of its answer and bytes of its tokens."""
+        tokens = self.lookup.tokens.new if self.lookup else None
+        told = len(self.answer) + len(self.reasoning) + len(self.tools)
+        return told + (len(tokens) * tokens.itemsize if tokens is not None else 0)
 
     @property
     def counts(self) -> bool:
@@ -178,8 +213,11 @@ class EntryRecord:
     key: str | None
     model: str | None
     trimmable: bool | None
-    used_by: tuple[str, ...] = ()
-    """Keys of the requests that it served last, at most `USERS_SHOWN`."""
+    made_by: int | None = None
+    """Number of the request that made it, and its policy: they stay when the request itself is let go."""
+    policy: str = "?"
+    used_by: tuple[int, ...] = ()
+    """Numbers of the requests that it served last, at most `USERS_SHOWN`."""
     gone: Literal["evicted", "swallowed"] | None = None
     gone_ns: int | None = None
     gone_by: str | None = None
@@ -212,6 +250,8 @@ class InferredEntry:
     type: EntryType
     tokens: int | None
     key: str
+    made_by: int
+    policy: str
     inserted_ns: int
     gone: Literal["evicted", "swallowed"] | None = None
     gone_ns: int | None = None
@@ -310,7 +350,7 @@ class LogState:
 
 @dataclass(slots=True)
 class SessionState:
-    """Everything. Requests are in the order in which they were composed."""
+    """Everything. Requests are in the order in which they were composed; the oldest are let go if it is `bounded`."""
 
     program: str = ""
     started: str = ""
@@ -323,7 +363,15 @@ class SessionState:
     open: dict[str, RequestState] = field(default_factory=dict)
     """Those of them that are in work."""
     tally: Tally = field(default_factory=Tally)
+    bounded: bool = field(default=True, compare=False)
+    let_go: int = 0
+    """Requests that are in the session file only."""
+    size: int = 0
+    """Characters of the texts and answers that are kept, and bytes of tokens."""
     texts: dict[str, str] = field(default_factory=dict)
+    text_uses: dict[str, int] = field(default_factory=dict)
+    """How many requests have the text."""
+    unused_texts: dict[str, None] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
     vocabularies: dict[str | None, dict[int, bytes]] = field(default_factory=dict)
     """What each token says, by model; only tokens that stood in a prompt."""

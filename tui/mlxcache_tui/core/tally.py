@@ -3,6 +3,7 @@
 from typing import Any
 
 from mlxcache_tui.core import metrics
+from mlxcache_tui.core.bounds import trim_evictions
 from mlxcache_tui.core.figures import NoSooner, PolicyTally, ProcessTally
 from mlxcache_tui.core.state import EvictionRecord, RequestState, SessionState
 
@@ -16,6 +17,9 @@ NOT_FASTER = 0.8
 def composed(state: SessionState, request: RequestState) -> None:
     """A request is new."""
     state.open[request.key] = request
+    if request.number and state.tally.process.first is None:
+        state.tally.process.first = request.number
+        request.first_of_process = True
     if request.counts:
         tally = state.tally.policies.pop(request.policy, None) or PolicyTally()
         state.tally.policies[request.policy] = tally  # the one used last is the last to be let go
@@ -108,6 +112,8 @@ def evicted(state: SessionState, eviction: EvictionRecord) -> None:
     """An entry went."""
     tally = state.tally
     state.cache.evictions.append(eviction)
+    if state.bounded:
+        trim_evictions(state.cache)
     tally.evictions += 1
     tally.evictions_seen += not eviction.inferred
     if eviction.rule == "count":

@@ -28,7 +28,7 @@ ReasonKind = Literal[
 ]
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class View(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all views: compared by value, so that a widget can skip what did not change."""
 
 

@@ -9,7 +9,6 @@ from statistics import median
 
 from mlxcache_tui.core.by_policy import to_warm
 from mlxcache_tui.core.figures import TREND_REQUESTS
-from mlxcache_tui.core.reduce_cache import policy_of
 from mlxcache_tui.core.state import EntryRecord, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import WarningView
@@ -65,7 +64,7 @@ def _entry_over_limit(state: SessionState) -> WarningView | None:
     largest, limit = _largest(state), state.cache.max_bytes
     if largest is None or not limit or largest.bytes <= limit:
         return None
-    who, size = policy_of(state, largest.key), human_bytes(largest.bytes)
+    who, size = largest.policy, human_bytes(largest.bytes)
     text = f"one entry of {who}, {size}, is larger than the byte limit of {human_bytes(limit)}"
     return WarningView(name="entry-over-limit", text=text)
 
@@ -113,7 +112,7 @@ def _one_policy(state: SessionState) -> WarningView | None:
     cache = state.cache
     if cache.max_count is None or not 2 <= cache.max_count <= len(cache.stored):
         return None
-    holders = {policy_of(state, record.key) for record in cache.stored.values()}
+    holders = {record.policy for record in cache.stored.values()}
     others = {name for name, tally in state.tally.policies.items() if tally.requests} - holders
     if len(holders) != 1 or not others:
         return None

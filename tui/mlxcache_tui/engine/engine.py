@@ -31,8 +31,11 @@ DRAIN_S = 0.1
 class Engine(Face):
     """One session. Create and use it on one asyncio loop."""
 
-    def __init__(self, recorder: Recorder | None = None, policies: tuple[Policy, ...] = ()) -> None:
-        super().__init__(policies)
+    def __init__(
+        self, recorder: Recorder | None = None, policies: tuple[Policy, ...] = (), *, bounded: bool = True
+    ) -> None:
+        """`bounded`: the oldest requests of a long session are let go; without it all are kept, for a report."""
+        super().__init__(policies, bounded=bounded)
         self._recorder = recorder
         self._inbox: deque[AnyEvent] = deque()
         self._session = secrets.token_hex(3)

@@ -25,8 +25,8 @@ Listener = Callable[[frozenset[Part]], None]
 class Face(ABC):
     """The state, who listens to its changes, and what can be asked. Create and use it on one asyncio loop."""
 
-    def __init__(self, policies: tuple[Policy, ...] = ()) -> None:
-        self.state = SessionState()
+    def __init__(self, policies: tuple[Policy, ...] = (), *, bounded: bool = True) -> None:
+        self.state = SessionState(bounded=bounded)
         self.policies = policies
         self.listeners: list[Listener] = []
         self._waiters: set[asyncio.Event] = set()

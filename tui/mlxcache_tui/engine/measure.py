@@ -35,7 +35,8 @@ def request_result(state: SessionState, request: RequestState, step: Step) -> Re
         state=row.phase,
         status=request.status,
         warmup=request.warmup,
-        first_after_start=_is_first(state, request),
+        # Of a server that ran before we came nobody knows.
+        first_after_start=state.server.mode == "launched" and request.first_of_process,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,
         cached_ratio=row.cached_ratio,
@@ -56,17 +57,6 @@ def request_result(state: SessionState, request: RequestState, step: Step) -> Re
         sent_ns=stamps.sent,
         end_ns=stamps.finish if stamps.finish is not None else stamps.ended,
     )
-
-
-def _is_first(state: SessionState, request: RequestState) -> bool:
-    """Whether no other request met this server process before, the warm-up that belongs to getting ready aside.
-
-    Of a server that ran before we came nobody knows.
-    """
-    if state.server.mode != "launched":
-        return False
-    same_process = (known for known in state.requests.values() if known.epoch == request.epoch and known.number > 0)
-    return next(same_process, None) is request
 
 
 def _reason_result(reason: Reason | None) -> ReasonResult | None:
@@ -94,6 +84,12 @@ def eviction_result(record: EvictionRecord) -> EvictionResult:
         rule=record.rule,
         inferred=record.inferred,
     )
+
+
+def evictions_since(state: SessionState, count: int) -> tuple[EvictionResult, ...]:
+    """Those behind the first `count` of the session, as far as they are kept."""
+    missing = state.tally.evictions - len(state.cache.evictions)
+    return tuple(map(eviction_result, state.cache.evictions[max(0, count - missing) :]))
 
 
 class Began(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,11 +128,6 @@ def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any], 
 def _number(value: Any) -> Any:
     """A flag as typed on a command line is text; in the results counts and sizes are numbers."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-
-
-def answer_of(state: SessionState, key: str) -> str:
-    """The answer to a request; empty if there was none."""
-    return request_text(state.requests[key]) if key in state.requests else ""
 
 
 def settled(state: SessionState, key: str) -> bool:

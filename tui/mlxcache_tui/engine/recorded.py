@@ -35,7 +35,7 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
 
     Flags are those in force when the first request that counts was composed, as in a run.
     """
-    state = SessionState()
+    state = SessionState(bounded=False)
     began: measure.Began | None = None
     start: int | None = None
     launched = observed = False

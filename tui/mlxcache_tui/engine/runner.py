@@ -18,7 +18,7 @@ from mlxcache_tui.core.commands import (
 )
 from mlxcache_tui.core.events import AnyEvent, PolicyKnown
 from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
-from mlxcache_tui.core.results import RunResult, StepResult
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
@@ -97,6 +97,8 @@ class Runner:
         self._sent_count = 0
         self._settle_s = SETTLE_S
         self._sent: dict[str, dict[str, Draft]] = {}
+        self._results: dict[str, RequestResult] = {}
+        """By key: the session lets its oldest requests go."""
         self._steps: dict[str, StepResult] = {}
         self._verdicts: dict[str, tuple[Verdict, ...]] = {}
         self._open: list[str] = []
@@ -159,7 +161,7 @@ class Runner:
             self.engine.submit(StartServer(spec=self._spec))
             await self._ready(after_epoch=epoch)
         self._began = measure.began(state)
-        self._evictions_before = len(state.cache.evictions)
+        self._evictions_before = state.tally.evictions
         self._memory.begin(state)
 
     def pause(self) -> None:
@@ -191,7 +193,7 @@ class Runner:
                 state, self._began or measure.began(state), wanted, ours=self._spec is not None
             ),
             steps=tuple(self._steps.values()),
-            evictions=tuple(map(measure.eviction_result, state.cache.evictions[self._evictions_before :])),
+            evictions=measure.evictions_since(state, self._evictions_before),
             memory=self._memory.result(state),
             expectations=tuple(verdict for step in self.scenario.steps for verdict in self._verdicts.get(step.id, ())),
             interrupted=interrupted,
@@ -216,7 +218,7 @@ class Runner:
             epoch = state.server.epoch
             self.engine.submit(RestartServer(flags=step.restart))
             await self._ready(after_epoch=epoch)
-        evictions = len(state.cache.evictions)
+        evictions = state.tally.evictions
         self._memory.step_peak(state)
         self._sent[step.id] = {}
         self._verdicts.pop(step.id, None)
@@ -252,7 +254,8 @@ class Runner:
                 await self._settle(key)
                 self._open.remove(key)
                 request = self.engine.state.requests[key]
-                self._tell(RequestFinished(result=measure.request_result(self.engine.state, request, step)))
+                self._results[key] = measure.request_result(self.engine.state, request, step)
+                self._tell(RequestFinished(result=self._results[key]))
                 if measure.broken_off(request):
                     await self.engine.until(_dead, LOST_S)
             if _dead(self.engine.state):
@@ -278,19 +281,24 @@ class Runner:
             return None
         sent = list(self._sent[step.continues].items())
         key, draft = sent[index] if len(sent) > 1 else sent[0]
-        return Sent(draft=draft, answer=measure.answer_of(self.engine.state, key))
+        return Sent(draft=draft, answer=self._results[key].text if key in self._results else "")
 
     def _measure_step(self, step: Step, evictions_before: int) -> StepResult:
         state = self.engine.state
-        known = [state.requests[key] for key in self._sent[step.id] if key in state.requests]
+        now = {
+            key: measure.request_result(state, state.requests[key], step)
+            for key in self._sent[step.id]
+            if key in state.requests
+        }
+        self._results |= now
         seen = measure.evictions_known(state)
         return StepResult(
             id=step.id,
             name=step.name,
-            requests=tuple(measure.request_result(state, request, step) for request in known),
+            requests=tuple(self._results[key] for key in self._sent[step.id] if key in self._results),
             concurrency=step.concurrency,
             warmup=step.warmup,
-            evictions=len(state.cache.evictions) - evictions_before if seen else None,
+            evictions=state.tally.evictions - evictions_before if seen else None,
             peak_bytes=self._memory.step_peak(state),
             load_s=state.server.loaded.seconds if step.restart is not None and state.server.loaded else None,
             restarted=step.restart is not None,

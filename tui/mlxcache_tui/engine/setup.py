@@ -23,7 +23,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine]:
     """An engine that records and was told what to watch; when the block ends, a server of ours is stopped."""
     policies, problems = load_policies()
     recorder, trouble = _recorder(settings)
-    engine = Engine(recorder, policies)
+    engine = Engine(recorder, policies, bounded=settings.bounded)
     if recorder is not None:
         recorder.on_failure = engine.warn
     async with engine:

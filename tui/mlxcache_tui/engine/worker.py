@@ -7,11 +7,23 @@ from typing import Any
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.body import composed_event
-from mlxcache_tui.core.events import AnyEvent, Noticed, Outcome, RequestEnded, SourceFailed, TextArrived
+from mlxcache_tui.core.events import (
+    AnyEvent,
+    Noticed,
+    Outcome,
+    RequestComposed,
+    RequestEnded,
+    SourceFailed,
+    TextArrived,
+)
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.lifecycle import Lifecycle
 from mlxcache_tui.sources.http import Sender
 
+KEPT_KEYS = 1_000
+"""Requests of ours whose text the observer may still tell: it is a moment behind, at most."""
+TOLD_REQUESTS = 200
+"""A text that none of so many requests had is told again: see `core.bounds`."""
 Emit = Callable[[AnyEvent], None]
 Clock = Callable[[], int]
 
@@ -25,10 +37,14 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="mlxcache-sources", daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: dict[str, asyncio.Task[None]] = {}
-        self._mine: set[str] = set()
+        self._mine: dict[str, None] = {}
+        """Keys of our last requests."""
         self._open: set[str] = set()
         """Keys of our requests whose end was not told yet."""
-        self._kept: set[str] = set()
+        self._told: dict[str, int] = {}
+        """Texts that were told, by id, to the number of requests at their last use: the one used last is the last."""
+        self._composed = 0
+        """Requests that were told of, ours and others'."""
         self._sender: Sender | None = None
         self._lifecycle = Lifecycle(
             self._emit,
@@ -60,6 +76,8 @@ class Worker:
         """Every event of the sources passes here, so that the lifecycle hears what concerns it."""
         if isinstance(event, RequestEnded) and event.origin == "client":
             self._open.discard(event.key)
+        if isinstance(event, RequestComposed):
+            self._composed += 1
         if isinstance(event, TextArrived) and event.origin == "observer" and event.key in self._mine:
             return  # our own sender reads this text itself; the observer tells it for other viewers
         self._out(event)
@@ -103,11 +121,12 @@ class Worker:
         draft = self._lifecycle.model_for(draft)
         texts, composed = composed_event(key, draft, self._clock())
         for text_kept in texts:
-            if text_kept.text_id not in self._kept:
-                self._kept.add(text_kept.text_id)
+            if not self._is_told(text_kept.text_id):
                 self._emit(text_kept)
         self._emit(composed)
-        self._mine.add(key)
+        self._mine[key] = None
+        if len(self._mine) > KEPT_KEYS:
+            del self._mine[next(iter(self._mine))]
         self._open.add(key)
         if self._sender is None:
             error = "no server yet: start one or attach to one"
@@ -117,6 +136,14 @@ class Worker:
         self._sending[key] = task
         task.add_done_callback(lambda done: self._sent(key, done))
         return task
+
+    def _is_told(self, text_id: str) -> bool:
+        """Whether the text need not be told: it was used lately, so that nobody has let it go."""
+        used = self._told.pop(text_id, None)
+        self._told[text_id] = self._composed
+        while self._told and self._told[oldest := next(iter(self._told))] < self._composed - TOLD_REQUESTS:
+            del self._told[oldest]
+        return used is not None and used >= self._composed - TOLD_REQUESTS
 
     def _sent(self, key: str, task: asyncio.Task[None]) -> None:
         """No request is left open: one that was cancelled before its first step has told nothing itself."""

@@ -49,6 +49,7 @@ SEND_BYTES = 256 << 10
 QUEUE_EVENTS = 100_000
 BATCH_EVENTS = 500
 KEPT_PROMPTS = 200
+TOLD_REQUESTS = 200
 KEPT_PROMPT_BYTES = 32 << 20
 ANSWER_CHARS = 64 << 10
 PARAM_CHARS = 16 << 10
@@ -278,7 +279,8 @@ class History:
         self._bytes = 0
         self._numbers = itertools.count()
         self._sticky: dict[str, tuple[int, bytes]] = {}
-        self._texts: collections.OrderedDict[str, bytes] = collections.OrderedDict()
+        self._texts: collections.OrderedDict[str, tuple[bytes, int]] = collections.OrderedDict()
+        self._requests = 0
         self._text_bytes = 0
 
     def add(self, kind: str, line: bytes, fields: Fields) -> None:
@@ -286,6 +288,7 @@ class History:
         number = next(self._numbers)
         self._lines.append((number, kind, line, fields.get("key"), base))
         self._bytes += len(line)
+        self._requests += kind == "RequestComposed"
         while len(self._lines) > HISTORY_EVENTS or self._bytes > HISTORY_BYTES:
             self._bytes -= len(self._lines.popleft()[2])
         if kind in self.STICKY:
@@ -294,20 +297,23 @@ class History:
             self._sticky[kind] = (number, line)
 
     def knows_text(self, text_id: str) -> bool:
-        if text_id in self._texts:
-            self._texts.move_to_end(text_id)
-            return True
-        return False
+        """Whether viewers have the text. One that no request had lately they may have let go."""
+        if text_id not in self._texts:
+            return False
+        line, used = self._texts[text_id]
+        self._texts[text_id] = line, self._requests
+        self._texts.move_to_end(text_id)
+        return self._requests - used <= TOLD_REQUESTS
 
     def add_text(self, text_id: str, line: bytes) -> None:
-        self._texts[text_id] = line
-        self._text_bytes += len(line)
+        self._text_bytes += len(line) - len(self._texts.pop(text_id, (b"", 0))[0])
+        self._texts[text_id] = line, self._requests
         while self._text_bytes > TEXT_BYTES:
-            self._text_bytes -= len(self._texts.popitem(last=False)[1])
+            self._text_bytes -= len(self._texts.popitem(last=False)[1][0])
 
     def greeting(self) -> Iterator[bytes]:
         """Texts, then events; token runs whose base is no longer told of are written out in full where possible."""
-        yield from self._texts.values()
+        yield from (line for line, _ in self._texts.values())
         told: set[str | None] = set()
         for _, kind, line, key, base in self._lines:
             yield self._without_base(line) if base is not None and base not in told else line

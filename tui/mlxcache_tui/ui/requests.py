@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mlxcache_tui.core import commands as cmd
+from mlxcache_tui.core.bounds import KEPT_REQUESTS
 from mlxcache_tui.core.by_policy import warming_drafts
 from mlxcache_tui.core.forecast import forecast
 from mlxcache_tui.core.lens import PromptTexts, lens_view
@@ -40,6 +41,8 @@ class Requests:
         for draft in drafts:
             key = engine.new_key()
             self._drafts[key] = draft
+            if len(self._drafts) > KEPT_REQUESTS:
+                del self._drafts[next(iter(self._drafts))]
             engine.submit(cmd.SendRequest(key=key, draft=draft))
 
     def send_again(self) -> None:
@@ -70,7 +73,7 @@ class Requests:
         engine = self._app.engine
         if engine is None:
             return
-        open_keys = [key for key, request in engine.state.requests.items() if request.outcome is None and request.ours]
+        open_keys = [key for key, request in engine.state.open.items() if request.ours]
         selected = self._app.monitor.query_one(RequestTable).cursor_key
         for key in [selected] if selected in open_keys else open_keys:
             if key is not None:

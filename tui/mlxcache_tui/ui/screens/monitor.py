@@ -50,7 +50,7 @@ class MonitorScreen(Screen[None]):
         """Hand each pane its view."""
         self.query_one(StatusBar).show(status_view(state))
         if "requests" in parts:
-            self.query_one(RequestTable).show(presenter.rows(state))
+            self.query_one(RequestTable).show(presenter.rows(state), state.let_go)
         if "log" in parts or "server" in parts:
             self.query_one(LogPane).show(log_view(state))
         self.query_one(CachePane).show(cache_view(state), state.now_ns)

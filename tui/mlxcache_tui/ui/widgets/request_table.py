@@ -57,12 +57,15 @@ class RequestTable(LineView):
         """The rows shown."""
         return self._rows
 
-    def show(self, rows: tuple[RequestRow, ...]) -> None:
-        """Draw the rows; of rows that changed only the cells that did are repainted.
+    def show(self, rows: tuple[RequestRow, ...], older: int = 0) -> None:
+        """Draw the rows; of rows that changed only the cells that did are repainted. `older`: let go before them.
 
         Figures that run (tokens so far, their rate) are drawn three times a second at the most; what else changes (a
         new row, a phase) is drawn at once.
         """
+        note = f"{older} older: in the session file only" if older else ""
+        if note != self.border_subtitle:
+            self.border_subtitle = note
         if self._resting is not None and not _urgent(self._rows, rows):
             self._waiting = rows
             return
@@ -74,6 +77,8 @@ class RequestTable(LineView):
             self._resting = self.set_timer(_REST_S, self._go_on)
         following = self._at == len(old) - 1
         self._sync_size()
+        if gone := _gone(old, rows):
+            self._move_up(gone)
         if not old or digits_of(old) != digits_of(rows) or not rows or rows[0].key != old[0].key:
             self.refresh()
         else:
@@ -99,6 +104,13 @@ class RequestTable(LineView):
             self._set_cursor(len(self._rows) - 1)
         elif not (0 <= self._at < len(self._rows)) or self._rows[self._at].key != self.cursor_key:
             self._at = self._index_of(self.cursor_key)
+
+    def _move_up(self, gone: int) -> None:
+        """Rows at the top went: what is looked at stays where it is, and a cursor on one of them goes to the first."""
+        self.scroll_to(y=max(0, self.scroll_offset.y - gone), animate=False, force=True)
+        self._at -= gone
+        if self._at < 0:
+            self._set_cursor(0)
 
     def _index_of(self, key: str | None) -> int:
         return next((index for index, row in enumerate(self._rows) if row.key == key), -1)
@@ -242,6 +254,13 @@ class RequestTable(LineView):
 
 def _urgent(old: tuple[RequestRow, ...], new: tuple[RequestRow, ...]) -> bool:
     """Whether more changed than figures that run."""
-    if len(old) != len(new):
+    if len(old) != len(new) or (new and old[-1].key != new[-1].key):
         return True
     return any(a is not b and (a.phase != b.phase or a.why != b.why) for a, b in zip(old, new, strict=True))
+
+
+def _gone(old: tuple[RequestRow, ...], new: tuple[RequestRow, ...]) -> int:
+    """How many of the oldest rows were let go; 0 where all are others."""
+    if not old or not new or old[0].key == new[0].key:
+        return 0
+    return next((index for index, row in enumerate(old) if row.key == new[0].key), 0)
