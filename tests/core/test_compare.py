@@ -4,7 +4,6 @@ import math
 import random
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -214,52 +213,27 @@ def test_of_two_hundred_pairs_of_like_runs_hardly_any_is_told_to_differ() -> Non
     assert sum(verdict in ("better", "worse") for verdict in verdicts) <= 10
 
 
-# --- refusals
+# --- what the two have in common
 
 
-def test_one_flag_that_differs_is_what_is_compared() -> None:
-    found = compare([run(request())], [run(request(), server=flags(prompt_cache_size=10))])
-    assert found.refused is None
-    assert found.differences == {"prompt_cache_size": (2, 10)}
-
-
-def test_more_than_was_meant_is_refused_with_all_that_differs() -> None:
-    other = run(request(), server=flags(prompt_cache_size=10, top_p=0.5))
-    found = compare([run(request())], [other])
-    assert found.refused is not None
-    assert "prompt_cache_size (2 and 10), top_p (1.0 and 0.5)" in found.refused
-    assert found.unmeant == ("prompt_cache_size", "top_p")
+def test_a_refusal_has_its_differences_and_no_figures() -> None:
+    found = compare([run(request())], [run(request(), server=flags(prompt_cache_size=10, top_p=0.5))])
+    assert "prompt_cache_size (2 and 10), top_p (1.0 and 0.5)" in str(found.refused)
+    assert (list(found.differences), found.unmeant) == (["prompt_cache_size", "top_p"], ("prompt_cache_size", "top_p"))
     assert found.metrics == ()
-    assert compare([run(request())], [other], ["top-p", "prompt_cache_size"]).refused is None
-
-
-@pytest.mark.parametrize("name", ["model", "mlx_lm", "mlx"])
-def test_another_model_or_version_must_be_named(name: str) -> None:
-    server = msgspec.structs.replace(flags(), **{name: "x"})
-    other = run(request(), server=server)
-    assert compare([run(request())], [other]).refused is not None
-    found = compare([run(request())], [other], [name])
-    assert found.refused is None
-    assert (list(found.differences), found.unmeant) == ([name], ())
-
-
-def test_another_scenario_is_refused_and_told_by_name() -> None:
-    found = compare([run(request())], [run(request(), scenario="other", digest="e")])
-    assert found.differences == {"scenario": ("s", "other")}
-    edited = compare([run(request())], [run(request(), digest="e")])
-    assert edited.differences == {"scenario": ("d", "e")}
-    assert edited.refused is not None
-
-
-def test_a_flag_that_changes_within_a_side_is_a_difference() -> None:
-    a = [run(request()), run(request(), server=flags(prompt_cache_size=4))]
-    assert compare(a, [run(request())]).differences == {"prompt_cache_size": ([2, 4], 2)}
 
 
 def test_nothing_in_common_is_refused() -> None:
     found = compare([run(request("a"))], [run(request("b"))])
     assert found.refused == "the two have no step in common: they did not measure the same thing"
     assert "B has no request" in str(compare([run(request())], [run(request(warmup=True))]).refused)
+
+
+def test_prompts_that_are_not_alike_are_told() -> None:
+    found = compare([run(request(prompt_tokens=300), request("b"))], [run(request(prompt_tokens=1500), request("b"))])
+    assert found.notes[0] == "step a: the prompts are not alike, 300 and 1500 tokens on average"
+    assert not any("not alike" in note for note in compare([run(request())], [run(request(prompt_tokens=105))]).notes)
+    assert not any("not alike" in note for note in compare([run(request())], [run(request(prompt_tokens=None))]).notes)
 
 
 def test_what_is_left_out_is_said() -> None:

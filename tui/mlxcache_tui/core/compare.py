@@ -17,11 +17,12 @@ cached ratio are each shown to be no worse; else better if any metric over all s
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from mlxcache_tui.core.compare_check import find_differences, find_unmeant, refusal
 from mlxcache_tui.core.run_file import Request, Run
 from mlxcache_tui.core.student import t_quantile
 
@@ -76,14 +77,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -> Comparison:
     """Compare two sides. `changed` names the differences that were meant; a single server flag needs no name."""
-    differences = _differences(a, b)
+    differences = find_differences(a, b)
     steps_a, steps_b = _by_step(a), _by_step(b)
     paired = [name for name in steps_a if name in steps_b]
-    unmeant = _unmeant(differences, changed)
-    refused = _refusal(differences, unmeant) or _nothing_to_compare(steps_a, steps_b, paired)
+    unmeant = find_unmeant(differences, changed)
+    refused = refusal(differences, unmeant) or _nothing_to_compare(steps_a, steps_b, paired)
     if refused:
         return Comparison(refused=refused, differences=differences, unmeant=unmeant)
-    metrics = tuple(_metrics(a, b, {name: (steps_a[name], steps_b[name]) for name in paired}))
+    pairs = {name: (steps_a[name], steps_b[name]) for name in paired}
+    metrics = tuple(_metrics(a, b, pairs))
     answers = tuple(_answers(name, steps_a[name], steps_b[name]) for name in paired)
     return Comparison(
         refused=None,
@@ -91,59 +93,11 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
         metrics=metrics,
         verdict=_whole(metrics),
         answers=answers,
-        notes=(*_notes(steps_a, steps_b, differences, changed), *_too_few(steps_a, steps_b, paired)),
+        notes=(*_notes(steps_a, steps_b, differences, changed), *_other_prompts(pairs), *_too_few(pairs)),
     )
 
 
-# --- may they be compared? -------------------------------------------------------------------------------------------
-
-
-def _differences(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[Any, Any]]:
-    """What is not the same on both sides; flags that a sweep sets are part of the step's name."""
-    swept = {name for run in (*a, *b) for name in run.sweep}
-    flags = sorted({name for run in (*a, *b) for name in run.server.flags} - swept)
-    parts: dict[str, Callable[[Run], Any]] = {
-        "scenario": lambda run: run.digest or run.scenario,
-        "model": lambda run: run.server.model,
-        "mlx_lm": lambda run: run.server.mlx_lm,
-        "mlx": lambda run: run.server.mlx,
-        **{name: (lambda run, name=name: run.server.flags.get(name)) for name in flags},  # type: ignore[misc]
-    }
-    found = {}
-    for name, value in parts.items():
-        sides = _common(map(value, a)), _common(map(value, b))
-        if sides[0] != sides[1]:
-            found[name] = sides
-    if "scenario" in found and {run.scenario for run in a} != {run.scenario for run in b}:
-        found["scenario"] = (_common(run.scenario for run in a), _common(run.scenario for run in b))
-    return found
-
-
-def _common(values: Iterable[Any]) -> Any:
-    """The value that all runs of a side have; a list of them where they differ."""
-    distinct: list[Any] = []
-    for value in values:
-        if value not in distinct:
-            distinct.append(value)
-    return distinct[0] if len(distinct) == 1 else distinct
-
-
-def _unmeant(differences: dict[str, tuple[Any, Any]], changed: Collection[str]) -> tuple[str, ...]:
-    """Differences that were not meant: all that were not named, but for a server flag that is the only one."""
-    flags = [name for name in differences if name not in ("scenario", "model", "mlx_lm", "mlx")]
-    meant = {name.replace("-", "_") for name in changed} | (set(flags) if len(flags) == 1 else set())
-    return tuple(name for name in differences if name not in meant)
-
-
-def _refusal(differences: dict[str, tuple[Any, Any]], unmeant: Sequence[str]) -> str | None:
-    if not unmeant:
-        return None
-    listed = ", ".join(f"{name} ({_shown(pair[0])} and {_shown(pair[1])})" for name, pair in differences.items())
-    return f"the two differ in {listed}: what changed cannot be told apart"
-
-
-def _shown(value: Any) -> str:
-    return "—" if value is None else str(value)
+# --- what the two have in common --------------------------------------------------------------------------------------
 
 
 def _nothing_to_compare(a: dict[str, Any], b: dict[str, Any], paired: Sequence[str]) -> str | None:
@@ -165,8 +119,19 @@ def _notes(
     return tuple(notes)
 
 
-def _too_few(a: dict[str, "Grouped"], b: dict[str, "Grouped"], paired: Sequence[str]) -> tuple[str, ...]:
-    if all(_by_run(a[name], b[name]) for name in paired):
+def _other_prompts(pairs: "Pairs") -> tuple[str, ...]:
+    """Steps whose prompts are longer on one side: sessions have no digest that would tell other requests."""
+    found = []
+    for name, pair in pairs.items():
+        one, other = (_known(request.prompt_tokens for request in _flat(side)) for side in pair)
+        if one and other and _judged_count(statistics.fmean(one), statistics.fmean(other)) != "same":
+            lengths = f"{statistics.fmean(one):.0f} and {statistics.fmean(other):.0f} tokens"
+            found.append(f"step {name}: the prompts are not alike, {lengths} on average")
+    return tuple(found)
+
+
+def _too_few(pairs: "Pairs") -> tuple[str, ...]:
+    if all(_by_run(one, other) for one, other in pairs.values()):
         return ()
     return (f"times are told, not judged: that takes {ENOUGH} runs a side or more, taken in turns (5 are better)",)
 

@@ -48,9 +48,11 @@ class Comparisons:
             if picker.is_attached:
                 picker.say(str(error), error=True)
             return
-        if picker.is_current:  # else it was closed meanwhile
+        if picker.is_current:
             picker.dismiss(None)
             self.open(*sides)
+        elif picker.is_attached:  # the help lies over it
+            picker.say("read: ^s compares")
 
     def open(self, a: Side, b: Side, changed: tuple[str, ...] = ()) -> None:
         """Compare B with A. `changed` names the differences that were meant."""
