@@ -97,11 +97,12 @@ class Requests:
             self._app.push_screen(self._app.make_detail(view))
 
     def refresh_detail(self, screen: DetailScreen) -> None:
-        """Show the open request as it stands now."""
+        """Show the open request as it stands now; one that the state has let go stays as it was."""
+        engine = self._app.engine
         view = self._view(self._detail_key) if self._detail_key else None
         if view is not None:
             screen.show(view)
-        else:
+        elif engine is not None and not engine.state.let_go:
             screen.show_gone()
 
     def show_lens(self, key: str, against: str | None) -> None:
@@ -116,8 +117,9 @@ class Requests:
         if engine is None or self._detail_key is None or not isinstance(screen, DetailScreen):
             return
         keys = list(engine.state.requests)
-        # A replay may have gone back to before it was sent: it comes after all that are there.
-        at = (keys.index(self._detail_key) if self._detail_key in keys else len(keys)) + by
+        # Let go, it is older than all that are there; else a replay went back to before it was sent.
+        elsewhere = -1 if engine.state.let_go else len(keys)
+        at = (keys.index(self._detail_key) if self._detail_key in keys else elsewhere) + by
         if 0 <= at < len(keys):
             self._detail_key = keys[at]
             self.refresh_detail(screen)
