@@ -26,13 +26,10 @@ def run(*words: str | Path) -> tuple[int, Any, str]:
 
 
 def holds(status: int, whole: Any, err: str) -> None:
-    """All that is counted must hold; a time may fail where other tests keep the machine busy: the status says so."""
+    """Every request is answered and every expectation holds, those on times too: other tests keep the machine busy."""
     runs = whole.get("runs", [whole])
-    assert all(result["lost"] is None for result in runs), err
+    assert status == 0, err
     assert all(request["state"] == "done" for result in runs for request in result["requests"]), err
-    failed = [one for result in runs for one in result["expectations"] if not one["held"]]
-    assert all("_s " in one["text"] for one in failed), err
-    assert status == (1 if failed else 0), err
 
 
 def test_the_same_policy_with_another_question() -> None:
@@ -41,7 +38,7 @@ def test_the_same_policy_with_another_question() -> None:
     assert whole["server"]["observed"] == "observer"
     assert whole["server"]["flags"]["prompt_cache_size"] == 10
     assert whole["server"]["load_s"] > 0
-    first, second = whole["requests"]
+    first, second = whole["requests"][:2]
     assert (first["state"], first["status"], first["reason"]["kind"]) == ("done", 200, "first")
     assert second["cached_tokens"] / second["prompt_tokens"] >= 0.5
     assert (second["reason"]["kind"], second["reason"]["from_request"]) == ("hit", first["id"])

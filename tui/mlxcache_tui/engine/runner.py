@@ -330,11 +330,15 @@ class Runner:
             newer = state.server.epoch > after_epoch or state.server.text not in (before, "stopped")
             return (newer and _dead(state)) or measure.broken_start(state, notices) is not None
 
+        told: list[str] = []
         while not ready(self.engine.state):
             if failed(self.engine.state):
                 raise _lost(self.engine.state, measure.broken_start(self.engine.state, notices))
             shown = measure.server_text(self.engine.state)
-            if self.engine.state.server.phase not in ("ready", *DEAD_PHASES):  # not the last words of the old process
+            # Not the last words of the old process, nor a word that was said already, or with more behind it.
+            old = any(line.startswith(shown) for line in told)
+            if self.engine.state.server.phase not in ("ready", *DEAD_PHASES) and not old:
+                told.append(shown)
                 self._tell(ServerWaited(text=shown))
             await self.engine.until(
                 lambda state: ready(state) or failed(state) or measure.server_text(state) != shown  # noqa: B023

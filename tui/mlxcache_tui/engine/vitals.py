@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.last_words import explain
+from mlxcache_tui.core.text import short_model
 
 SILENCE_S = 60.0
 """Seconds without a sign of life, while streamed requests wait, after which the server counts as not answering."""
@@ -95,7 +96,7 @@ class Vitals:
                 if self.ready or not self.ours:
                     self._set_ready()
                 else:
-                    self.say("loading", f"{model} is loaded: a first token is made to warm up")
+                    self.say("loading", f"{short_model(model)} is loaded: a first token is made to warm up")
             case ev.ModelLoadFailed(model=model, error=error):
                 self._load_failed(model, explain(error))
             case ev.WorkerDied():

@@ -41,10 +41,10 @@ def request_line(result: RequestResult) -> str:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """One expectation, with by how much it failed."""
-    return (
-        f"  ✓ {verdict.text}: {measured_text(verdict)}" if verdict.held else f"  ✗ {verdict.text}: {shortfall(verdict)}"
-    )
+    """One expectation, with what was measured where that is not in it already, or by how much it failed."""
+    if not verdict.held:
+        return f"  ✗ {verdict.text}: {shortfall(verdict)}"
+    return f"  ✓ {verdict.text}" if " == " in verdict.text else f"  ✓ {verdict.text}: {measured_text(verdict)}"
 
 
 def run_lines(run: RunResult) -> list[str]:
