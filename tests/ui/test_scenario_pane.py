@@ -82,6 +82,21 @@ async def test_the_step_that_runs_stays_in_sight_and_the_verdict_comes_at_the_en
         assert "48 points too low" in screen_lines(app)[1]
 
 
+async def test_a_chosen_step_stays_chosen_when_it_ran_again() -> None:
+    app = PaneApp(pane := ScenarioPane())
+    async with app.run_test(size=(60, 6)) as pilot:
+        pane.show(over(runs=(run_view(*MANY),)))
+        pane.focus()
+        await pilot.press("end", "down", "down", "down", "down", "down", "down", "down", "down")
+        chosen = pane.chosen_step
+        running = tuple(step_view(step.name, status="running" if step.id == chosen else "done") for step in MANY)
+        pane.show(over(phase="running", verdict=(), runs=(run_view(*running, status="running"),)))
+        pane.show(over(runs=(run_view(*MANY),)))
+        await pilot.pause()
+        assert pane.chosen_step == chosen == "step 7"
+        assert any("step 7" in line for line in screen_lines(app))
+
+
 async def test_keys_ask_for_what_they_say_and_name_the_chosen_step() -> None:
     app = AskedApp(pane := ScenarioPane())
     async with app.run_test(size=(60, 12)) as pilot:

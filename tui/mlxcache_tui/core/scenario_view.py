@@ -11,7 +11,7 @@ from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_plan import step_notes
 from mlxcache_tui.core.scenario_values import flag_word, flags_text
 from mlxcache_tui.core.summary import summarise, summarise_step
-from mlxcache_tui.core.sweep import SweepPoint, sweep_points, sweep_text
+from mlxcache_tui.core.sweep import SweepPoint, sweep_points, sweep_text, whole_runs
 from mlxcache_tui.core.text import bounded, clean
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.core.views import View
@@ -305,8 +305,10 @@ def _outcome(runs: Sequence[RunProgress]) -> VerdictLine:
     if failed or broken:
         words += [f"{failed} of {len(verdicts)} expectations failed"] if failed else []
         words += [f"{broken} request{'s' * (broken != 1)} failed"] if broken else []
-    elif verdicts:
+    elif verdicts and len(whole_runs(results)) == len(runs):
         words.append("the expectation held" if len(verdicts) == 1 else f"all {len(verdicts)} expectations held")
+    elif verdicts:
+        words.append(f"{len(verdicts)} expectation{'s' * (len(verdicts) != 1)} held until then")
     if any(result.lost is not None for result in results):
         return VerdictLine(tone="bad", text=", ".join(["server lost", *words]))
     if len(results) < len(runs) or any(result.interrupted for result in results):

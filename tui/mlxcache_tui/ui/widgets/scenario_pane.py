@@ -21,7 +21,7 @@ _EMPTY = "no scenario is open: ^l picks one"
 class ScenarioPane(LineView):
     """Shows a `ScenarioView`. The cursor is for choosing a run of a sweep, or a step to run again.
 
-    While nothing is chosen the pane follows the step that runs, and the verdict at the end.
+    While nothing is chosen the pane follows the step that runs, and the verdict at the end; what was chosen stays.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -72,15 +72,17 @@ class ScenarioPane(LineView):
             return
         old, self._view = self._view, view
         over = view is not None and view.phase == "over" and (old is None or old.phase != "over")
-        if view is None or old is None or over or view.name != old.name or len(view.runs) != len(old.runs):
+        if view is None or old is None or view.name != old.name or len(view.runs) != len(old.runs):
             self._key = None
         self.border_title = f"Scenario: {view.title}" if view else "Scenario"
         before = self._shown_lines()
         self._draw()
         self._refresh_changed(before)
-        if over:
+        if self._key is not None:
+            self._reveal(self._index(self._key))
+        elif over:
             self.scroll_home(animate=False, force=True)
-        elif view is not None and self._key is None:
+        elif view is not None:
             self._follow()
 
     def _draw(self) -> None:
