@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.events import Key
 from textual.widgets import Static
 
 from mlxcache_tui.core.scenario import Scenario
@@ -66,6 +67,19 @@ async def test_unchanged_values_give_the_same_scenario() -> None:
         await until(pilot, lambda: app.ready)
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.result == scenario())
+
+
+async def test_keys_that_come_at_once_are_all_heeded() -> None:
+    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.ready)
+        app.field("every-repeat").focus()
+        await until(pilot, lambda: app.focused is app.field("every-repeat"))
+        # As a terminal sends them in one piece: nothing is worked off in between.
+        for key in (Key("3", "3"), Key("ctrl+s", None)):
+            app.post_message(key)
+        await until(pilot, lambda: app.result != OPEN)
+    assert [step.repeat for step in app.result.steps] == [3, 3]
 
 
 async def test_a_limit_is_changed_and_swept() -> None:

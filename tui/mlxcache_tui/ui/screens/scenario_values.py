@@ -1,5 +1,6 @@
 """The values of a scenario that one tunes: limits of the server; of each step how many at once, how often, how long."""
 
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -32,7 +33,7 @@ class ScenarioValues(ModalScreen[Scenario | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "close"),
-        Binding("ctrl+s,f5", "run", "run", priority=True),
+        Binding("ctrl+s,f5", "run", "run"),  # after what was typed in front of it, so without priority
         Binding("down", "app.focus_next", "next field", show=False),
         Binding("up", "app.focus_previous", "field before", show=False),
     ]
@@ -123,17 +124,21 @@ class ScenarioValues(ModalScreen[Scenario | None]):
             yield Static("", id=f"step{index}-{name}-error", classes="error", markup=False)
 
     def on_mount(self) -> None:
-        """Start in the first field."""
+        """Start in the first field; what is typed for every step stands in each of them at once."""
         self.query(PlainInput).first().focus()
+        for name in STEP_VALUES:
+            for field in self.query(f"#every-{name}").results(PlainInput):
+                self.watch(field, "value", partial(self._fill_steps, name), init=False)
+
+    def _fill_steps(self, name: str, value: str) -> None:
+        if value:
+            for index in range(len(self._scenario.steps)):
+                self.query_one(f"#step{index}-{name}", PlainInput).value = value
 
     @on(Input.Changed)
     def _field_edited(self, event: Input.Changed) -> None:
         event.stop()
         name = event.input.id or ""
-        if name.startswith("every-") and event.value:
-            for index in range(len(self._scenario.steps)):
-                field = self.query_one(f"#step{index}-{name.removeprefix('every-')}", PlainInput)
-                field.value = event.value
         for error in self.query(f"#{name}-error").results(Static):
             error.remove_class("-shown")
 
