@@ -89,12 +89,15 @@ def test_json_on_standard_output_is_alone_there(
     assert opened.specs == [ServerSpec(model="demo:tiny", port=0, flags={"prompt_cache_size": 3})]
 
 
-def test_flags_typed_win_over_the_scenario_and_the_sweep_over_both(opened: Opened, scenario: Path) -> None:
+def test_flags_typed_win_over_the_scenario_and_the_sweep_over_both(
+    opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     scenario.write_text(SCENARIO + "[sweep]\nprompt_cache_bytes = ['1MB', '2MB']\n")
     flags = ("--prompt-cache-size", "5", "--prompt-cache-bytes", "3MB")
     assert call("run", scenario, "--model", "m", flags=flags) == 0
     assert [spec.flags["prompt_cache_bytes"] for spec in opened.specs] == [1_000_000, 2_000_000]
     assert {int(spec.flags["prompt_cache_size"]) for spec in opened.specs} == {5}
+    assert "two: one row a limit" in capsys.readouterr().err
 
 
 def test_several_scenarios_in_one_call(

@@ -1,6 +1,6 @@
 """Progress lines and the table at the end."""
 
-from mlxcache_tui.report.text import progress_lines, run_lines
+from mlxcache_tui.report.text import progress_lines, run_lines, sweep_lines
 from support.fake_engine import FakeEngine
 from support.scenario_runs import run_of
 
@@ -24,6 +24,18 @@ def test_the_end_has_a_row_for_each_step_and_the_verdict() -> None:
 def test_a_sweep_names_its_limits() -> None:
     lines = run_lines(run_of(combination={"prompt_cache_size": 2})[0])
     assert lines[0].endswith("prompt_cache_size=2")
+
+
+def test_the_end_of_a_sweep_has_a_row_for_each_limit() -> None:
+    runs = [run_of(engine=FakeEngine(cache=size), combination={"prompt_cache_size": size})[0] for size in (1, 9)]
+    lines = sweep_lines(runs)
+    assert lines[:2] == [
+        "two-questions: one row a limit",
+        "  prompt_cache_size  cached   TTFT  evicted    wall  peak memory  why",
+    ]
+    assert [line.split()[0] for line in lines[2:4]] == ["1", "9"]
+    assert lines[4].startswith("  reuse is the same under every limit")
+    assert sweep_lines(runs[:1]) == []
 
 
 def test_failures_are_named() -> None:

@@ -27,7 +27,7 @@ from mlxcache_tui.engine.runner import Runner
 from mlxcache_tui.engine.setup import open_engine
 from mlxcache_tui.report.json import to_json
 from mlxcache_tui.report.markdown import to_markdown
-from mlxcache_tui.report.text import progress_lines, run_lines
+from mlxcache_tui.report.text import progress_lines, run_lines, sweep_lines
 from mlxcache_tui.store.files import write_report
 from mlxcache_tui.store.recorder import save_problem
 from mlxcache_tui.store.scenario_files import load_scenario
@@ -148,6 +148,9 @@ async def _run_all(wanted: Wanted) -> list[RunResult]:
         runs.append(await _run_one(wanted, scenario, combination, _numbered(wanted.save, number)))
         if runs[-1].interrupted or runs[-1].lost is not None:
             break
+        if combination and combination == scenario.combinations()[-1]:
+            for line in sweep_lines(runs[-len(scenario.combinations()) :]):
+                _say(line)
     return runs
 
 

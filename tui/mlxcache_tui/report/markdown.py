@@ -18,7 +18,7 @@ from mlxcache_tui.draw.chart import sweep_plots
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.report import format as fmt
 from mlxcache_tui.report.reading import in_short, notes_lines, words_lines
-from mlxcache_tui.report.text import reasons_text
+from mlxcache_tui.report.text import evictions, reasons_text
 
 ANSWER_LENGTH = 600
 """Characters of an answer that are shown: enough to see whether it names the policy."""
@@ -84,12 +84,6 @@ def limits_text(flags: dict[str, Any]) -> str:
         f"{name} {human_bytes(value) if name.endswith('_bytes') and isinstance(value, int) else value}"
         for name, value in flags.items()
     )
-
-
-def evictions(run: RunResult) -> int | None:
-    """How many entries were thrown out in the run; None where that could not be seen."""
-    counts = [step.evictions for step in run.steps]
-    return None if None in counts else len(run.evictions)
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.expect import Verdict
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
-from mlxcache_tui.core.summary import summarise_step
-from mlxcache_tui.core.units import human_percent
+from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.sweep import sweep_text, values_text
+from mlxcache_tui.core.units import human_bytes, human_percent
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
@@ -57,6 +58,38 @@ def run_lines(run: RunResult) -> list[str]:
     if run.server.differences:
         lines.append(f"  note: the server's {differences_text(run.server.differences)}")
     return [*lines, *verdict_lines(run)]
+
+
+def sweep_lines(runs: Sequence[RunResult]) -> list[str]:
+    """The end of a sweep: a row for each limit, and which one is enough; nothing for a single run."""
+    if len(runs) < 2:
+        return []
+    head = (" · ".join(runs[0].combination), "cached", "TTFT", "evicted", "wall", "peak memory", "why")
+    text = sweep_text(runs)
+    return [
+        f"{runs[0].scenario}: one row a limit",
+        *(f"  {line}" for line in fmt.text_table(head, [_limit_row(run) for run in runs])),
+        *([f"  {text}"] if text else []),
+    ]
+
+
+def _limit_row(run: RunResult) -> tuple[str, ...]:
+    summary = summarise(run.requests)
+    return (
+        values_text(run),
+        human_percent(summary.cached_ratio),
+        fmt.seconds(summary.ttft_s.p50),
+        fmt.whole(evictions(run)),
+        fmt.seconds(summary.wall_s),
+        human_bytes(run.memory.peak_bytes),
+        reasons_text([request for request in run.requests if not request.warmup]),
+    )
+
+
+def evictions(run: RunResult) -> int | None:
+    """How many entries were thrown out in the run; None where that could not be seen."""
+    counts = [step.evictions for step in run.steps]
+    return None if None in counts else len(run.evictions)
 
 
 def _step_row(step: StepResult) -> tuple[str, ...]:
