@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlxcache_tui.core.codec import decode_event, encode_event, text_id_of
+from mlxcache_tui.core.codec import decode_event, decode_events, encode_event, text_id_of
 from mlxcache_tui.core.events import LookedUp, TextKept, TokenRun
 
 
@@ -21,6 +21,13 @@ def test_tokens_survive() -> None:
     run = TokenRun(count=5, base="a", shared=3, new=(4, 5))
     event = LookedUp(at_ns=1, origin="observer", key="b", tokens=run, cached_tokens=3, how="trimmed", path="batched")
     assert decode_event(encode_event(event)) == event
+
+
+def test_many_lines_are_the_events_of_each_of_them() -> None:
+    events = [TextKept(at_ns=number, origin="client", text_id="x", text=f"{number}") for number in range(3)]
+    assert decode_events(b"\n".join(map(encode_event, events))) == events
+    with pytest.raises(msgspec.DecodeError):
+        decode_events(encode_event(events[0]) + b"{}\n")
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"{}", b'{"t":"Nothing","at_ns":1,"origin":"log"}', b'{"t":"TextKept"}'])

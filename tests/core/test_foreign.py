@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import decode_event, encode_event
-from mlxcache_tui.core.foreign import decode_clean
+from mlxcache_tui.core.foreign import decode_all_clean, decode_clean
 
 BAD = "\x1b]52;c;aGk=\x07a\x1b[2Jb\u202ec\x7f"
 GOOD = "ab�c␡"
@@ -82,6 +82,30 @@ def test_no_control_character_survives(one: str, two: str, params: dict[str, str
 def test_what_is_clean_stays_as_it_is() -> None:
     line = encode_event(ev.TextKept(at_ns=1, origin="client", text_id="a", text='返品 "quoted" C:\\x\nnext'))
     assert decode_clean(line) == decode_event(line)
+
+
+PLAIN = encode_event(ev.TextKept(at_ns=1, origin="client", text_id="a", text="plain"))
+DIRTY = encode_event(ev.Noticed(at_ns=1, origin="program", level="info", pane="log", text="\x1b[2J"))
+
+
+@pytest.mark.parametrize("lines", [[PLAIN] * 3, [PLAIN, DIRTY, PLAIN], []])
+def test_many_lines_are_cleaned_as_one_is(lines: list[bytes]) -> None:
+    assert decode_all_clean(lines) == [decode_clean(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PLAIN, b"", PLAIN],
+        [PLAIN, b"{"],
+        [PLAIN, DIRTY, b"{}"],
+        # One event on two lines and two on one: which line is which event can then not be told.
+        [*PLAIN.strip().replace(b',"text"', b',\n"text"').split(b"\n"), DIRTY.strip() + DIRTY.strip()],
+    ],
+)
+def test_lines_of_which_one_is_no_event_are_refused(lines: list[bytes]) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_all_clean(lines)
 
 
 def test_a_line_that_is_no_event_is_refused() -> None:

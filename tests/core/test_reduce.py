@@ -1,8 +1,11 @@
 """The fold as a whole: the server's life, restarts, notices; and that it is deterministic."""
 
+from typing import get_args
+
 import msgspec
 
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core import reduce
 from mlxcache_tui.core.present import cache_view
 from mlxcache_tui.core.reduce import apply, fold
 from support.story import Story
@@ -15,6 +18,10 @@ def test_a_replay_gives_the_same_state() -> None:
     story.sent("b", entry=2, cached=90, base="a", shared=90)
     story.evict(1, "b")
     assert fold(story.events) == story.state
+
+
+def test_every_kind_of_event_is_folded() -> None:
+    assert set(reduce._FOLDS) == set(get_args(ev.AnyEvent))
 
 
 def test_another_process_is_a_restart_with_an_empty_cache() -> None:

@@ -25,6 +25,15 @@ def decode_event(line: bytes) -> AnyEvent:
     return _decoder.decode(line)
 
 
+def decode_events(lines: bytes) -> list[AnyEvent]:
+    """The events in many lines; empty ones are passed over.
+
+    Raises:
+        msgspec.DecodeError: one of them cannot be decoded; see `decode_event`.
+    """
+    return _decoder.decode_lines(lines)
+
+
 def text_id_of(text: str) -> str:
     """The name under which a message text is kept: 16 hex digits of its SHA-1 (an address, not a secret)."""
     return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

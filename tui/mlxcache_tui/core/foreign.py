@@ -1,11 +1,12 @@
 """Events whose text somebody else wrote: other clients' prompts from the observer, anyone's session file."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from mlxcache_tui.core.codec import decode_event
+from mlxcache_tui.core.codec import decode_event, decode_events
 from mlxcache_tui.core.events import AnyEvent, PolicyKnown, TextArrived, TextKept
 from mlxcache_tui.core.text import clean, clean_block, is_clean
 
@@ -20,8 +21,30 @@ def decode_clean(line: bytes) -> AnyEvent:
         msgspec.DecodeError: see `decode_event`.
     """
     event = decode_event(line)
-    if b"\\" not in line and line.isascii() and b"\x7f" not in line:
-        return event  # most lines: JSON holds other control characters escaped only
+    return event if _is_plain(line) else _made_harmless(line, event)
+
+
+def decode_all_clean(lines: Sequence[bytes]) -> list[AnyEvent]:
+    """The events in these lines, as `decode_clean` gives each of them, in less time.
+
+    Raises:
+        msgspec.DecodeError: one of them is not an event.
+    """
+    whole = b"\n".join(lines)
+    if not _is_plain(whole):
+        return [decode_clean(line) for line in lines]
+    events = decode_events(whole)
+    if len(events) != len(lines):
+        raise msgspec.DecodeError("a line is not one event")
+    return events
+
+
+def _is_plain(lines: bytes) -> bool:
+    """Whether nothing in it can do harm: JSON holds other control characters escaped only."""
+    return b"\\" not in lines and lines.isascii() and b"\x7f" not in lines
+
+
+def _made_harmless(line: bytes, event: AnyEvent) -> AnyEvent:
     text = line.decode("utf-8", "replace").rstrip("\n")
     several_lines = isinstance(event, TextKept | TextArrived | PolicyKnown)
     if is_clean(text) and not _ESCAPED.search(text) and (several_lines or "\\n" not in text):

@@ -103,12 +103,12 @@ def _lost_entry(state: SessionState, earlier: RequestState, request: RequestStat
 def _model(state: SessionState) -> CacheModel | None:
     """The model of this server process; None where the entries are known or may still be, or the rule is not."""
     cache, server = state.cache, state.server
-    rule = rule_of(server.mlx_lm)
-    if cache.inferred.off or rule is None:
+    if cache.inferred.off or server.software not in (None, "mlx_lm"):
         return None
     if server.mode != "attached" and not server.observed:
         return None  # a server of ours before its observer has said what it knows
-    if server.software not in (None, "mlx_lm"):
+    rule = rule_of(server.mlx_lm)
+    if rule is None:
         return None
     if cache.inferred.model is None:
         limit = cache.max_count if cache.max_count is not None and rule != "one queue" else DEFAULT_COUNT

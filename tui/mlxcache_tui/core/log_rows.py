@@ -52,6 +52,8 @@ def _append(
 
 
 def _owner_of(state: SessionState, text: str) -> int | None:
+    if not state.log.owners:
+        return None
     message = _message(text)
     keys = state.log.owners.get(message)
     if not keys:

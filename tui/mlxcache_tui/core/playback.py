@@ -71,10 +71,12 @@ class Track:
 
     def add(self, event: ev.AnyEvent) -> None:
         """The next event."""
-        position = len(self.times)
-        self.times.append(max(event.at_ns, self.times[-1]) if self.times else event.at_ns)
-        if type(event) not in _LANDMARKS:
-            return  # nearly all of them
+        at_ns, times = event.at_ns, self.times
+        times.append(at_ns if not times or at_ns > times[-1] else times[-1])
+        if type(event) in _LANDMARKS:  # nearly all of them are not
+            self._add_landmark(event, len(times) - 1)
+
+    def _add_landmark(self, event: ev.AnyEvent, position: int) -> None:
         match event:
             case ev.ObserverLost():
                 self._lost = position

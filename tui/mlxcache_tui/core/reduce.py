@@ -1,7 +1,7 @@
 """The fold: `apply(state, event)` alone changes the state. Deterministic, so that a replay gives the same."""
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, get_args
 
 from mlxcache_tui.core import bounds, reduce_cache, reduce_requests, tally
 from mlxcache_tui.core import events as ev
@@ -17,43 +17,16 @@ ENTRY_HOOKS = {"PromptTrie.add", "CacheOrder.push"}
 """What the observer must have hooked to know the entries; the other names in its `missing` concern requests."""
 _NOTHING: frozenset[Part] = frozenset()
 _SERVER: frozenset[Part] = frozenset({"server"})
+_LOG: frozenset[Part] = frozenset({"log"})
+_MEMORY: frozenset[Part] = frozenset({"memory"})
+_ALL_BUT_REQUESTS: frozenset[Part] = frozenset({"server", "cache", "memory", "log"})
 
 
 def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
     """Fold one event into the state; returns the parts of the screen that it touches."""
     if event.at_ns > state.now_ns:
         state.now_ns = event.at_ns
-    match event:  # the most frequent kinds first: a long recording is folded while somebody waits
-        case (
-            ev.RequestComposed()
-            | ev.RequestSent()
-            | ev.RequestAdmitted()
-            | ev.PrefillProgressed()
-            | ev.FirstTokenArrived()
-            | ev.TextArrived()
-            | ev.FinishArrived()
-            | ev.UsageReported()
-            | ev.RequestEnded()
-        ):
-            return reduce_requests.apply_request(state, event)
-        case ev.LogRead() | ev.LogOwned() | ev.MemorySampled() | ev.MlxMemorySampled():
-            return _apply_sample(state, event)
-        case (
-            ev.LookedUp()
-            | ev.TokensNamed()
-            | ev.EntryInserted()
-            | ev.EntrySwallowed()
-            | ev.EntryEvicted()
-            | ev.CacheSnapshot()
-            | ev.CacheCounted()
-        ):
-            return reduce_cache.apply_cache(state, event)
-        case (
-            ev.SessionStarted() | ev.PolicyKnown() | ev.TextKept() | ev.Noticed() | ev.EventsLost() | ev.SourceFailed()
-        ):
-            return _apply_session(state, event)
-        case _:
-            return _apply_server(state, event)
+    return _FOLDS[type(event)](state, event)
 
 
 _Sample = ev.LogRead | ev.LogOwned | ev.MemorySampled | ev.MlxMemorySampled
@@ -63,21 +36,21 @@ def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
     match event:
         case ev.LogRead(lines=lines, replace_last=replace_last):
             append_lines(state, lines, replace_last=replace_last)
-            return frozenset({"log"})
+            return _LOG
         case ev.LogOwned(key=key, text=text):
             own_line(state, key, text)
-            return frozenset({"log"})
+            return _LOG
         case ev.MemorySampled(bytes=now, peak=peak):
             if state.server.mode == "attached" and now is not None and event.pid != state.server.pid:
                 _new_process(state, event.pid, event.at_ns)
             state.memory.samples.append(event)
             known = [figure for figure in (now, peak, state.memory.peak) if figure is not None]
             state.memory.peak = max(known) if known else None
-            return frozenset({"memory"})
+            return _MEMORY
         case ev.MlxMemorySampled():
             state.memory.mlx = event
             state.memory.mlx_peak = max(event.peak, state.memory.mlx_peak or 0)
-            return frozenset({"memory"})
+            return _MEMORY
 
 
 _Session = ev.SessionStarted | ev.PolicyKnown | ev.TextKept | ev.Noticed | ev.EventsLost | ev.SourceFailed
@@ -165,7 +138,7 @@ def _apply_server(state: SessionState, event: _Server) -> frozenset[Part]:
             server.phase, server.text = "worker_dead", f"the generation thread died: {error}; restart the server"
         case ev.ServerExited():
             _exited(state, event)
-    return frozenset({"server", "cache", "memory", "log"})
+    return _ALL_BUT_REQUESTS
 
 
 def _target(state: SessionState, event: ev.ServerTargeted) -> None:
@@ -290,6 +263,20 @@ def _cut_foreign(state: SessionState, why: str) -> None:
         request.outcome, request.error = "cut", why
         state.dirty[request.key] = None
         tally.ended(state, request)
+
+
+_FOLDS: dict[type, Callable[[SessionState, Any], frozenset[Part]]] = {
+    kind: fold_one
+    for kinds, fold_one in (
+        (reduce_requests.RequestEvent, reduce_requests.apply_request),
+        (reduce_cache.CacheEvent, reduce_cache.apply_cache),
+        (_Sample, _apply_sample),
+        (_Session, _apply_session),
+        (_Server, _apply_server),
+    )
+    for kind in get_args(kinds)
+}
+"""Looked up, not matched: a long recording is folded while somebody waits."""
 
 
 def fold(events: Iterable[ev.AnyEvent]) -> SessionState:

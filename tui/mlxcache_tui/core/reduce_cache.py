@@ -21,7 +21,7 @@ from mlxcache_tui.core.units import human_bytes
 from mlxcache_tui.core.views import MemoryMark
 
 Part = Literal["requests", "cache", "memory", "log"]
-_CacheEvent = (
+CacheEvent = (
     ev.LookedUp
     | ev.TokensNamed
     | ev.EntryInserted
@@ -30,14 +30,17 @@ _CacheEvent = (
     | ev.CacheSnapshot
     | ev.CacheCounted
 )
+_CACHE: frozenset[Part] = frozenset({"cache"})
+_FOUND: frozenset[Part] = frozenset({"requests", "cache"})
+_EVICTED: frozenset[Part] = frozenset({"requests", "cache", "memory", "log"})
 
 
-def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
+def apply_cache(state: SessionState, event: CacheEvent) -> frozenset[Part]:
     """Fold one cache event; returns the parts of the screen that it touches."""
     match event:
         case ev.LookedUp():
             _looked_up(state, event)
-            return frozenset({"requests", "cache"})
+            return _FOUND
         case ev.TokensNamed(pairs=pairs, model=model):
             known = state.vocabularies.setdefault(model, {})
             known.update((token, bytes.fromhex(text)) for token, text in pairs if is_hex(text))
@@ -49,7 +52,7 @@ def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
                 record.swallowed_by = by
         case ev.EntryEvicted():
             _evicted(state, event)
-            return frozenset({"requests", "cache", "memory", "log"})
+            return _EVICTED
         case ev.CacheSnapshot():
             _snapshot(state, event)
         case ev.CacheCounted():
@@ -57,7 +60,7 @@ def apply_cache(state: SessionState, event: _CacheEvent) -> frozenset[Part]:
             infer.counted(state, event)
             if state.cache.known == "unknown":
                 state.cache.known = "counted"
-    return frozenset({"cache"})
+    return _CACHE
 
 
 def is_hex(text: str) -> bool:

@@ -9,7 +9,7 @@ from mlxcache_tui.core.diagnose import diagnose_unobserved
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
 
 Part = Literal["server", "requests"]
-_RequestEvent = (
+RequestEvent = (
     ev.RequestComposed
     | ev.RequestSent
     | ev.RequestAdmitted
@@ -29,7 +29,7 @@ KEPT_TEXT = 65_536
 """Characters of an answer that are kept in memory; the session file has them all."""
 
 
-def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
+def apply_request(state: SessionState, event: RequestEvent) -> frozenset[Part]:
     """Fold one request event; returns the parts of the screen that it touches."""
     if isinstance(event, ev.RequestComposed):
         _composed(state, event)
@@ -42,21 +42,21 @@ def apply_request(state: SessionState, event: _RequestEvent) -> frozenset[Part]:
         request.outcome = request.error = None
         tally.reopened(state, request)
     stamps = request.server if event.origin == "observer" else request.client
-    match event:
+    match event:  # the most frequent kinds first
+        case ev.PrefillProgressed(done=done, total=total):
+            request.prefill_done, request.prefill_total, request.prefill_ns = done, total, event.at_ns
+        case ev.TextArrived():
+            _text(state, request, event)
         case ev.RequestSent(connect_ns=connect_ns):
             stamps.sent, stamps.connect_ns = event.at_ns, connect_ns
             infer.sent(state, request)
         case ev.RequestAdmitted(status=status):
             stamps.admitted = event.at_ns
             request.status = status
-        case ev.PrefillProgressed(done=done, total=total):
-            request.prefill_done, request.prefill_total, request.prefill_ns = done, total, event.at_ns
         case ev.FirstTokenArrived(kind=kind):
             if stamps.first_token is None:
                 infer.prompt_read(state, request, reasons=kind == "reasoning")
             _first(stamps, event.at_ns, answer=kind != "reasoning")
-        case ev.TextArrived():
-            _text(state, request, event)
         case ev.FinishArrived(finish_reason=finish_reason):
             stamps.finish = event.at_ns
             request.finish_reason = finish_reason or request.finish_reason

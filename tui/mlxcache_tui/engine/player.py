@@ -281,8 +281,9 @@ class Player(Face):
         return frozenset(parts)
 
     def _read(self, most: int) -> None:
-        for event in self._reader.read(most):
-            self._events.append(event)
+        events = self._reader.read(most)
+        self._events += events
+        for event in events:
             self.track.add(event)
 
     def _fold(self, most: int) -> set[Part]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from mlxcache_tui.core.events import AnyEvent
-from mlxcache_tui.core.foreign import decode_clean
+from mlxcache_tui.core.foreign import decode_all_clean, decode_clean
 
 
 class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +60,19 @@ class SessionReader:
 
     def read(self, most: int | None = None) -> list[AnyEvent]:
         """The events of the next `most` lines (None: all) of those that were taken in."""
+        count = len(self._lines) if most is None else min(most, len(self._lines))
+        lines = [self._lines.popleft() for _ in range(count)]
+        try:
+            events = decode_all_clean(lines)
+        except msgspec.DecodeError:
+            return self._read_each(lines)
+        self._number += count
+        return events
+
+    def _read_each(self, lines: list[bytes]) -> list[AnyEvent]:
+        """One by one, since something among them cannot be read."""
         events: list[AnyEvent] = []
-        for _ in range(len(self._lines) if most is None else min(most, len(self._lines))):
-            line = self._lines.popleft()
+        for line in lines:
             self._number += 1
             try:
                 events.append(decode_clean(line))
