@@ -11,7 +11,10 @@ def test_a_median_goes_with_range_and_n() -> None:
     assert fmt.with_spread(None, fmt.seconds) == "—"
     assert fmt.with_spread(Spread(n=1, median=1.0, low=1.0, high=1.0), fmt.whole) == "1"
     assert fmt.with_spread(Spread(n=2, median=1.0, low=1.0, high=1.0), fmt.whole) == "1 (n 2)"
-    assert fmt.with_spread(Spread(n=3, median=2.0, low=1.0, high=4.0), fmt.whole) == "2 (1 to 4, n 3)"
+    wide = Spread(n=3, median=2.0, low=1.0, high=4.0)
+    assert fmt.with_spread(wide, fmt.whole) == "2 (1 to 4, n 3)"
+    assert fmt.with_spread(wide, fmt.whole, 3) == "2 (1 to 4)"
+    assert fmt.with_spread(wide, fmt.whole, 4) == "2 (1 to 4, n 3)"
 
 
 def test_a_text_table_lines_up_with_wide_letters() -> None:
@@ -28,4 +31,5 @@ def test_no_cell_breaks_a_markdown_table(text: str) -> None:
 
 
 def test_marks_of_markdown_are_made_harmless() -> None:
-    assert fmt.harmless("a_b <i> *c*") == "a\\_b \\<i\\> \\*c\\*"
+    assert fmt.harmless("a <i> *c* [d]") == "a \\<i\\> \\*c\\* \\[d\\]"
+    assert fmt.harmless("prompt_cache_size _so_ __init__") == "prompt_cache_size \\_so\\_ \\_\\_init\\_\\_"

@@ -18,7 +18,7 @@ def test_conditions_leave_the_warm_up_to_its_own_table() -> None:
     report = to_markdown([run_of()[0]])
     conditions = section(report, "Conditions")
     assert [line.split(" | ")[0] for line in conditions[2:]] == ["| first question", "| second \\| question"]
-    assert "43 ms (17 ms to 72 ms, n 3)" in conditions[3]
+    assert "43 ms (17 ms to 72 ms)" in conditions[3]
     assert section(report, "Warm-up")[2].startswith("| warm† | 1 |")
 
 
@@ -34,7 +34,7 @@ def test_at_once_tells_wall_time_from_the_sum() -> None:
 def test_reasons_evictions_memory() -> None:
     report = to_markdown([run_of(engine=FakeEngine(cache=2))[0]])
     assert "| #3 | second \\| question | returns | 263 of 276 | hit | hit: 263 tokens of #2 |" in report
-    assert section(report, "Evictions")[2] == "| other | assistant | 264 | 264 B | #1 | #3 | count |"
+    assert section(report, "Evictions")[2] == "| other | assistant | 264 | 264 B | #1 | #3 | prompt_cache_size |"
     assert any("server process (pss)" in line for line in section(report, "Memory"))
 
 

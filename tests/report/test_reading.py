@@ -13,7 +13,10 @@ NOTES = """# Same policy, other question.
 #
 # Shows: the policy stands at the start,
 # so it is read once.
-# Look at: cached_tokens.
+# Look at: cached_tokens <b> and `a_<b>`.
+#   run x --json y
+#   run z
+# Then a `quote.
 """
 
 
@@ -23,7 +26,7 @@ def test_the_figures_in_short() -> None:
         "- second \\| question: 3 at once took 54 ms each (slowest 83 ms); all 3 were done after 85 ms, while "
         "their times add up to 165 ms",
         "- returns: TTFT 43 ms where its beginning was reused (n 3), 275 ms where it was read (n 1)",
-        "- hits saved about 793 ms of reading (estimate)",
+        "- hits saved about 793 ms of waiting, added up over the requests (estimate)",
         "- getting ready: the model was loaded in 1.50 s, the first request after that had a TTFT of 266 ms",
         "- memory of the server: 1 MB as the run began, 1 MB at its peak",
     ]
@@ -41,6 +44,12 @@ def test_a_first_request_is_a_baseline_only_where_there_is_no_other() -> None:
     assert any("where it was read (n 1)" in line for line in in_short(run))
 
 
+def test_a_warm_up_is_the_baseline_where_nothing_else_was_read() -> None:
+    run, _ = run_of(TWO_QUESTIONS.replace('policy = "other"', 'policy = "returns"'))
+    (line,) = [line for line in in_short(run) if line.startswith("- returns: ")]
+    assert line.endswith("where it was read (n 1, the warm-up)")
+
+
 def test_nothing_measured_says_nothing() -> None:
     assert in_short(run_of(engine=FakeEngine(starts=False))[0]) == []
 
@@ -52,7 +61,14 @@ def test_the_authors_notes_are_paragraphs() -> None:
         "",
         "Shows: the policy stands at the start, so it is read once.",
         "",
-        "Look at: cached\\_tokens.",
+        "Look at: cached_tokens \\<b\\> and `a_<b>`.",
+        "",
+        "```text",
+        "run x --json y",
+        "run z",
+        "```",
+        "",
+        "Then a \\`quote.",
         "",
     ]
     assert notes_lines(msgspec.structs.replace(run, notes="")) == []

@@ -1,5 +1,6 @@
 """Numbers and tables as text, for reports. Unknown is `—`."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from mlxcache_tui.core.stats import Spread
@@ -8,16 +9,17 @@ from mlxcache_tui.core.units import UNKNOWN
 from mlxcache_tui.core.units import seconds as seconds
 from mlxcache_tui.core.units import whole as whole
 
+_MARKS = re.compile(r"[\\`*\[\]#|<>]|(?<![^\W_])_|_(?![^\W_])")
 
-def with_spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
-    """The median; from two values on with range and n: `48 ms (44 ms to 52 ms, n 5)`, `48 ms (n 5)` if all alike."""
+
+def with_spread(spread: Spread | None, show: Callable[[float | None], str], n: int | None = None) -> str:
+    """The median with its range: `48 ms (44 ms to 52 ms)`; with its own n where that is not the `n` told beside it."""
     if spread is None:
         return UNKNOWN
-    if spread.n == 1:
-        return show(spread.median)
-    if show(spread.low) == show(spread.high):
-        return f"{show(spread.median)} (n {spread.n})"
-    return f"{show(spread.median)} ({show(spread.low)} to {show(spread.high)}, n {spread.n})"
+    low, high = show(spread.low), show(spread.high)
+    notes = [f"{low} to {high}"] if low != high else []
+    notes += [f"n {spread.n}"] if spread.n not in (1, n) else []
+    return show(spread.median) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -53,5 +55,5 @@ def one_line(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with the marks that Markdown or HTML would act on made harmless."""
-    return text.translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]#|<>"})
+    """The text with the marks that Markdown or HTML would act on made harmless; `_` inside a name is none."""
+    return _MARKS.sub(r"\\\g<0>", text)

@@ -20,6 +20,12 @@ from mlxcache_tui.report import format as fmt
 from mlxcache_tui.report.reading import in_short, notes_lines, words_lines
 from mlxcache_tui.report.text import evictions, reasons_text
 
+_SEEN = {
+    "observer": "its cache watched from inside",
+    "log": "its cache judged by its log and its replies",
+    "client": "its cache judged by its replies only",
+}
+_LIMITS = {"count": "prompt_cache_size", "bytes": "prompt_cache_bytes"}
 ANSWER_LENGTH = 600
 """Characters of an answer that are shown: enough to see whether it names the policy."""
 PLOT_WIDTH = 78
@@ -75,7 +81,10 @@ def _sweep(runs: Sequence[RunResult]) -> list[str]:
 
 
 def _flags_text(flags: dict[str, Any]) -> str:
-    return limits_text({name: value for name, value in flags.items() if value not in (None, False, "", {})}) or UNKNOWN
+    """The flags that are set, those of the cache first."""
+    known = {name: value for name, value in flags.items() if value not in (None, False, "", {})}
+    names = sorted(known, key=lambda name: not name.startswith("prompt_cache"))
+    return limits_text({name: known[name] for name in names}) or UNKNOWN
 
 
 def limits_text(flags: dict[str, Any]) -> str:
@@ -115,8 +124,8 @@ def _conditions_of(run: RunResult) -> list[str]:
     lines = [
         f"- scenario: {run.scenario} (digest {run.digest}), started {run.started}",
         f"- server: mlx-lm {server.mlx_lm or UNKNOWN}, mlx {server.mlx or UNKNOWN}, "
-        f"{'started for this run' if server.mode == 'launched' else 'running before, not ours'}, seen through "
-        f"{ {'observer': 'the observer', 'log': 'its log', 'client': 'its replies only'}[server.observed] }",
+        f"{'started for this run' if server.mode == 'launched' else 'running before, not ours'}, "
+        f"{_SEEN[server.observed]}",
         f"- model: {server.model or UNKNOWN}, loaded in {fmt.seconds(server.load_s)}",
         f"- flags: {_flags_text(server.flags)}",
     ]
@@ -160,7 +169,8 @@ def _conditions(steps: Sequence[StepResult]) -> list[str]:
         requests = step.requests
 
         def over(name: str, show: Any = fmt.seconds, requests: Any = requests) -> str:
-            return fmt.with_spread(stats.spread(getattr(request, name) for request in requests), show)
+            spread = stats.spread(getattr(request, name) for request in requests)
+            return fmt.with_spread(spread, show, n=len(requests))
 
         rows.append(
             (
@@ -271,7 +281,7 @@ def _evictions(run: RunResult) -> list[str]:
             human_bytes(gone.bytes),
             _number(gone.made_by),
             _number(gone.caused_by),
-            gone.rule,
+            _LIMITS.get(gone.rule, gone.rule),
         )
         for gone in run.evictions
     ]

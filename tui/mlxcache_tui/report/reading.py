@@ -38,13 +38,26 @@ REASONS = {
 
 
 def notes_lines(run: RunResult) -> list[str]:
-    """What the scenario shows and what to look at, in its author's words: one paragraph for each."""
-    paragraphs: list[str] = []
+    """What the scenario shows and what to look at, in its author's words: paragraphs, and commands as they are."""
+    blocks: list[list[str]] = []
     for line in run.notes.splitlines():
-        if not paragraphs or not line.strip() or line.startswith(("Shows:", "Look at:")):
-            paragraphs.append("")
-        paragraphs[-1] = f"{paragraphs[-1]} {line}".strip()
-    return [line for paragraph in paragraphs if paragraph for line in (fmt.harmless(paragraph), "")]
+        new = not line.strip() or line.startswith(("Shows:", "Look at:"))
+        if new or not blocks or line.startswith("  ") != blocks[-1][-1].startswith("  "):
+            blocks.append([])
+        blocks[-1].append(line)
+    return [line for block in blocks for line in _note(block)]
+
+
+def _note(block: Sequence[str]) -> list[str]:
+    if block[0].startswith("  "):
+        return ["```text", *(line.removeprefix("  ") for line in block), "```", ""]
+    text = " ".join(block).strip()
+    parts = text.split("`")
+    if len(parts) % 2:  # what stands between two back quotes is shown as it is
+        shown = "`".join(part if number % 2 else fmt.harmless(part) for number, part in enumerate(parts))
+    else:
+        shown = fmt.harmless(text)
+    return [shown, ""] if shown else []
 
 
 def in_short(run: RunResult) -> list[str]:
@@ -56,9 +69,10 @@ def in_short(run: RunResult) -> list[str]:
         share = human_percent(summary.cached_ratio)
         lines.append(f"{share} of the prompt tokens came from the cache ({reasons_text(counted)})")
     lines += [_at_once(step) for step in run.steps if step.concurrency > 1 and not step.warmup]
-    lines += [_speed(policy, counted) for policy in dict.fromkeys(request.policy for request in counted)]
+    lines += [_speed(policy, run.requests) for policy in dict.fromkeys(request.policy for request in counted)]
     if summary.seconds_saved_est:
-        lines.append(f"hits saved about {fmt.seconds(summary.seconds_saved_est)} of reading (estimate)")
+        saved = fmt.seconds(summary.seconds_saved_est)
+        lines.append(f"hits saved about {saved} of waiting, added up over the requests (estimate)")
     evicted = [step.evictions for step in run.steps]
     if any(evicted):
         lines.append(f"{_counted(len(run.evictions), 'entry was', 'entries were')} thrown out of the cache")
@@ -89,19 +103,28 @@ def _at_once(step: StepResult) -> str:
 
 
 def _speed(policy: str, requests: Sequence[RequestResult]) -> str:
-    """TTFT of a policy's hits beside that of its other requests; empty unless there are both."""
+    """TTFT of a policy's hits beside that of the requests that had to read it; empty unless there are both."""
     mine = [request for request in requests if request.policy == policy and request.ttft_s is not None]
-    hits = [request for request in mine if request.reason is not None and request.reason.kind == "hit"]
-    others = [request for request in mine if request not in hits]
-    # The first request after a start is slower for other reasons; it counts only where there is no other.
-    cold = [request for request in others if not request.first_after_start] or others
+    hits = [request for request in mine if _is_hit(request) and not request.warmup]
+    cold = _baseline([request for request in mine if not _is_hit(request)])
     with_hit, without = _ttft(hits), _ttft(cold)
     if with_hit is None or without is None:
         return ""
+    warmed = ", the warm-up" if all(request.warmup for request in cold) else ""
     return (
         f"{fmt.harmless(policy)}: TTFT {fmt.seconds(with_hit)} where its beginning was reused (n {len(hits)}), "
-        f"{fmt.seconds(without)} where it was read (n {len(cold)})"
+        f"{fmt.seconds(without)} where it was read (n {len(cold)}{warmed})"
     )
+
+
+def _is_hit(request: RequestResult) -> bool:
+    return request.reason is not None and request.reason.kind == "hit"
+
+
+def _baseline(read: Sequence[RequestResult]) -> Sequence[RequestResult]:
+    """The counted ones; a first request after a start, slower for other reasons, only where there is no other."""
+    counted = [request for request in read if not request.warmup]
+    return [request for request in counted if not request.first_after_start] or counted or read
 
 
 def _ttft(requests: Iterable[RequestResult]) -> float | None:
