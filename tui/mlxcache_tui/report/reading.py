@@ -69,7 +69,7 @@ def in_short(run: RunResult) -> list[str]:
         share = human_percent(summary.cached_ratio)
         lines.append(f"{share} of the prompt tokens came from the cache ({reasons_text(counted)})")
     lines += [_at_once(step) for step in run.steps if step.concurrency > 1 and not step.warmup]
-    lines += [_speed(policy, run.requests) for policy in dict.fromkeys(request.policy for request in counted)]
+    lines += [_speed(policy, run.steps) for policy in dict.fromkeys(request.policy for request in counted)]
     if summary.seconds_saved_est:
         saved = fmt.seconds(summary.seconds_saved_est)
         lines.append(f"hits saved about {saved} of waiting, added up over the requests (estimate)")
@@ -102,8 +102,19 @@ def _at_once(step: StepResult) -> str:
     )
 
 
-def _speed(policy: str, requests: Sequence[RequestResult]) -> str:
-    """TTFT of a policy's hits beside that of the requests that had to read it; empty unless there are both."""
+def _speed(policy: str, steps: Sequence[StepResult]) -> str:
+    """TTFT of a policy's hits beside that of the requests that had to read it; empty unless there are both.
+
+    Only among as many at once: waiting for each other is another thing than reading.
+    """
+    for concurrency in sorted({step.concurrency for step in steps}):
+        alike = [request for step in steps if step.concurrency == concurrency for request in step.requests]
+        if text := _compared(policy, alike):
+            return text
+    return ""
+
+
+def _compared(policy: str, requests: Sequence[RequestResult]) -> str:
     mine = [request for request in requests if request.policy == policy and request.ttft_s is not None]
     hits = [request for request in mine if _is_hit(request) and not request.warmup]
     cold = _baseline([request for request in mine if not _is_hit(request)])
