@@ -23,7 +23,7 @@ NOTES = """# Same policy, other question.
 def test_the_figures_in_short() -> None:
     assert in_short(run_of()[0]) == [
         "- 72 % of the prompt tokens came from the cache (first ×1, hit ×3)",
-        "- second \\| question: 3 at once took 54 ms each (slowest 83 ms); all 3 were done after 85 ms, while "
+        "- second \\| question: 3 at once took 54 ms each (slowest 83 ms); the last of 3 was done after 85 ms, while "
         "their times add up to 165 ms",
         "- hits saved about 793 ms of waiting, added up over the requests (estimate)",
         "- getting ready: the model was loaded in 1.50 s, the first request after that had a TTFT of 266 ms",
