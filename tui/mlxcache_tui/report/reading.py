@@ -97,8 +97,8 @@ def _at_once(step: StepResult) -> str:
     most = min(step.concurrency, summary.requests)
     return (
         f"{fmt.harmless(step.name)}: {most} at once took {fmt.seconds(each.median)} each (slowest "
-        f"{fmt.seconds(each.high)}); the last of {summary.requests} was done after {fmt.seconds(summary.wall_s)}, while "
-        f"their times add up to {fmt.seconds(summary.sum_e2e_s)}"
+        f"{fmt.seconds(each.high)}); the last of {summary.requests} was done after {fmt.seconds(summary.wall_s)}, "
+        f"while their times add up to {fmt.seconds(summary.sum_e2e_s)}"
     )
 
 
