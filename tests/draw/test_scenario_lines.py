@@ -9,6 +9,7 @@ from mlxcache_tui.core.scenario_view import (
     ScenarioView,
     VerdictLine,
 )
+from mlxcache_tui.core.sweep import SweepPoint
 from mlxcache_tui.draw.scenario_lines import STATUS_SIGNS, Key, body_rows, scenario_layout, top_lines
 from mlxcache_tui.draw.spans import line_width, plain
 from support.scenario_views import figures, run_view, scenario_pane_view, step_view
@@ -78,6 +79,18 @@ def test_a_sweep_has_a_row_for_each_run_and_the_steps_of_one() -> None:
     ]
     keys = [row.key for row in body_rows(view, 1, 60)]
     assert keys == [None, Key("run", 0), Key("run", 1), None, Key("step", 1, "a")]
+
+
+def test_the_plots_of_a_sweep_stand_at_its_end_and_cannot_be_chosen() -> None:
+    runs = tuple(run_view(step_view("a", status="done"), label=f"prompt_cache_size {n}", values=str(n)) for n in (1, 2))
+    points = tuple(SweepPoint(label=str(n), reuse=n / 2, ttfts=(0.3,), peak_bytes=10**9) for n in (1, 2))
+    view = scenario_pane_view(phase="over", runs=runs, limits="prompt_cache_size", points=points)
+    rows = body_rows(view, 0, 80)
+    lines = [plain(row.line).rstrip() for row in rows]
+    assert lines[5:7] == ["", "over prompt_cache_size"]
+    assert "reuse of prompt tokens" in lines[7]
+    assert all(row.key is None for row in rows[5:])
+    assert len(body_rows(view, 0, 30)) == 5
 
 
 def test_unknown_figures_are_no_zeros() -> None:
