@@ -42,6 +42,12 @@ def test_an_evicted_policy_would_be_read_anew() -> None:
     assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text.startswith("would read all")
 
 
+def test_where_the_entries_cannot_be_watched_nothing_is_said() -> None:
+    made = story()
+    made.state.cache.known = "unknown"
+    assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text == ""
+
+
 def test_without_the_observer_nothing_is_said() -> None:
     made = Story()
     made.server(observed=False)
@@ -173,7 +179,7 @@ def test_a_policy_that_is_being_read_would_be_read_twice() -> None:
     made.server()
     made.compose("a", system=POLICY)
     (line,) = forecast(made.state, Draft(user="another", policy_text=POLICY)).more
-    assert line == "! #1 is still reading the same text: sent now, it is read twice; wait for it"
+    assert line == "! #1 has the same text and is not stored yet: sent now, it is read twice; wait for it"
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,51 @@ def test_the_words_of_a_failure_are_not_the_servers(error: str, kept: str, origi
     assert "zebra" not in shown.error
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.ServerPhaseChanged(at_ns=1, origin="process", phase="ready", text="the warm-up failed: HTTP 400: zebra"),
+        ev.Noticed(at_ns=1, origin="program", level="error", pane="server", text="the scenario broke: KeyError: zebra"),
+        ev.SourceFailed(at_ns=1, origin="program", source="log", error="ValueError: zebra"),
+        ev.ModelLoadFailed(at_ns=1, origin="observer", model="m", error="ValueError: zebra"),
+        ev.LogRead(
+            at_ns=1,
+            origin="log",
+            lines=(
+                ev.LogLine(text='127.0.0.1 - - [29/Nov/2026 20:17:45] code 400, message Bad ("zebra")', kind="access"),
+                ev.LogLine(text='127.0.0.1 - - [29/Nov/2026 20:17:45] "GET /v1?q=zebra HTTP/1.1" 200 -', kind="access"),
+                ev.LogLine(text="2026-11-29 14:48:18,123 - INFO - Prompt Cache: zebra", kind="cache"),
+            ),
+        ),
+        ev.RequestComposed(
+            at_ns=1, origin="client", key="a", purpose="send", path="/", messages=(), policy="p",
+            params={"user": "5550100", "metadata": {"zebra": 1}, "tools": [{"zebra": 1}]},
+        ),
+    ],
+)  # fmt: skip
+def test_what_lines_of_ours_repeat_is_not_shown(event: ev.AnyEvent) -> None:
+    text = b"".join(map(encode_event, redacted([event]))).decode()
+    assert "zebra" not in text
+    assert "5550100" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-29 14:48:18,123 - INFO - Prompt Cache: 12 sequences, 0.31 GB",
+        "2026-11-29 14:48:18,123 - INFO - - assistant: 12 sequences, 0.31 GB",
+        "2026-11-29 14:48:18,123 - INFO - KV Caches: 4 seq, 1.25 GB, latest user cache 310 tokens",
+        "2026-11-29 14:48:18,123 - INFO - Prompt processing progress: 2048/4012",
+        "2026-11-29 14:48:18,123 - INFO - Starting httpd at 127.0.0.1 on port 8080...",
+        '127.0.0.1 - - [29/Nov/2026 20:17:45] "POST /v1/chat/completions HTTP/1.1" 200 -',
+    ],
+)
+def test_the_servers_own_counters_stay(text: str) -> None:
+    (shown,) = redacted([ev.LogRead(at_ns=1, origin="log", lines=(ev.LogLine(text=text),))])
+    assert isinstance(shown, ev.LogRead)
+    assert shown.lines[0].text == text
+
+
 def test_a_snapshot_names_no_home() -> None:
     entry = ev.EntryState(entry=1, type="user", tokens=1, bytes=1, inserted_ns=1, model="/home/ottilie/models/m")
     event = ev.CacheSnapshot(at_ns=1, origin="observer", entries=(entry,), max_count=1, max_bytes=None, bytes=1)

@@ -84,6 +84,16 @@ def test_entries_that_cannot_be_watched_are_inferred_where_the_rule_is_known() -
     assert [row.made_by for row in view.entries] == [1]
 
 
+def test_a_request_of_ours_is_inferred_once_though_the_observer_tells_of_it_too() -> None:
+    story = Story()
+    story.server(observed=False)
+    story.tell(msgspec.structs.replace(connected(10, missing=("PromptTrie.add",)), mlx_lm="0.30.7"))
+    story.compose("a")
+    counts = list(story.state.cache.inferred.counts)
+    story.tell(ev.RequestSent(at_ns=story.tick(), origin="observer", key="a"))
+    assert story.state.cache.inferred.counts == counts == [0]
+
+
 def test_somebody_elses_server_that_was_started_anew_has_its_own_flags() -> None:
     target = ev.ServerTargeted(at_ns=1, origin="program", url="http://x", mode="attached")
     state = fold([target, connected(1, prompt_cache_size=3), connected(2, prompt_cache_size=5)])

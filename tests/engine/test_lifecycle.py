@@ -89,6 +89,19 @@ async def test_models_are_asked_once() -> None:
         assert [request.path for request in stub.requests].count("/v1/models") == 1
 
 
+async def test_a_password_in_the_address_goes_to_the_server_alone() -> None:
+    async with serve(ANSWER) as stub:
+        url = stub.url.replace("://", "://me:s3cret@")
+        async with running(AttachServer(url=url)) as engine:
+            await phase(engine, "ready", limit_s=5)
+            request = await ask(engine, "Hello?")
+            assert request.outcome == "done"
+            assert engine.state.server.url == stub.url
+            assert "s3cret" not in repr(engine.state)
+    posts = [received for received in stub.requests if received.method == "POST"]
+    assert posts[0].headers["authorization"].startswith("Basic ")
+
+
 async def test_what_is_not_ours_is_neither_stopped_nor_restarted() -> None:
     async with serve(lambda _: HEALTHY) as stub, running(AttachServer(url=stub.url)) as engine:
         await phase(engine, "ready", limit_s=5)

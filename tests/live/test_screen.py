@@ -124,6 +124,22 @@ async def test_what_did_not_start_stands_in_the_form_to_be_mended(tmp_path: Path
         assert app.screen.query_one("#model", Input).value == str(tmp_path / "none")
 
 
+async def test_the_server_stops_with_us_though_our_last_steps_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_on(tmp_path)
+
+    async def broken() -> None:
+        raise RuntimeError("a disk of another kind")
+
+    monkeypatch.setattr(app.scenarios, "close", broken)
+    with pytest.raises(RuntimeError, match="a disk of another kind"):
+        async with app.run_test(size=(120, 40)) as pilot:
+            await ready(app, pilot)
+    assert app.engine is not None
+    assert app.engine.state.server.phase == "exited"
+
+
 async def test_above_the_detail_the_palette_has_what_works_there(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:

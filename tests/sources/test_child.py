@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mlxcache_tui.core.settings import API_KEY_VARIABLE
 from mlxcache_tui.sources.child import Child, command_of, exit_of, is_held, model_of, server_python
 
 ENDS_WITH_STDIN = "import sys; print('begun', flush=True); sys.stdin.read(); print('let go', flush=True)"
@@ -65,6 +66,14 @@ def test_it_is_ended_politely_and_hard(started: Callable[..., Child]) -> None:
     child = started(SLEEPS)
     child.kill()
     until(lambda: child.poll() == -signal.SIGKILL)
+
+
+def test_a_server_does_not_get_the_key(started: Callable[..., Child], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(API_KEY_VARIABLE, "s3cret")
+    child = started("import os; print(f'environment: {dict(os.environ)}', flush=True)")
+    until(lambda: child.poll() == 0)
+    assert "OURS" in child.last_lines()[-1]
+    assert "s3cret" not in child.last_lines()[-1]
 
 
 def test_one_that_ended_by_itself_was_not_stopped(started: Callable[..., Child]) -> None:

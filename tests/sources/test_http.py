@@ -23,8 +23,9 @@ from mlxcache_tui.core.events import (
     TextArrived,
     UsageReported,
 )
+from mlxcache_tui.core.settings import API_KEY_VARIABLE
 from mlxcache_tui.sources import http
-from mlxcache_tui.sources.http import API_KEY_VARIABLE, Sender, get
+from mlxcache_tui.sources.http import Sender, get
 from support.stub_server import DONE, RESET, Script, data, head, serve
 
 DEADLINE_S = 10.0

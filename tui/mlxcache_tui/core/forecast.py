@@ -39,7 +39,7 @@ class Match:
 
 def forecast(state: SessionState, draft: Draft, texts: PromptTexts) -> ForecastView:
     """What would be reused from which entry, read anew in what time; then what would be evicted, and the traps."""
-    if not state.server.observed or not (draft.system or draft.user):
+    if state.cache.known != "observer" or not (draft.system or draft.user):
         return ForecastView(text="")
     best = max(_matches(state, draft, texts), key=lambda match: (match.reused, match.record.inserted_ns), default=None)
     total = best.total if best else _estimate(state, draft.system + draft.user, texts)
@@ -271,7 +271,7 @@ def _running(state: SessionState, draft: Draft, best: Match | None) -> list[str]
     first = text_id_of(draft.system or draft.user)
     alike = next((r for r in running if r.messages and r.messages[0][1] == first), None)
     if alike is not None and best is None:
-        return [f"! #{alike.number} is still reading the same text: sent now, it is read twice; wait for it"]
+        return [f"! #{alike.number} has the same text and is not stored yet: sent now, it is read twice; wait for it"]
     if running:
         which = f"#{running[0].number} is" if len(running) == 1 else f"{len(running)} requests are"
         return [f"! {which} still running: what that stores and throws out is not counted"]

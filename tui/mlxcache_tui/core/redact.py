@@ -17,7 +17,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 _KEPT = (
     ev.SessionStarted,
     ev.EventsLost,
-    ev.ServerPhaseChanged,
     ev.ModelFetchProgressed,
     ev.RequestSent,
     ev.RequestAdmitted,
@@ -35,14 +34,18 @@ _KEPT = (
     ev.ServerTargeted,
     ev.ModelLoadStarted,
     ev.ModelLoaded,
-    ev.ModelLoadFailed,
-    ev.SourceFailed,
-    ev.Noticed,
 )
 """Kinds without anything of a prompt or an answer; of their texts only home folders are taken out."""
 _TEXTS = ("error", "text", "model", "adapter", "draft", "url", "log_path")
-_HARMLESS_LINES = ("progress", "cache", "bar", "access")
-_HARMLESS_RECORDS = re.compile(r"(?:Starting httpd|Prompt processing progress|Prompt Cache:|KV Caches:|- \w+: \d+ seq)")
+_HARMLESS_RECORDS = re.compile(
+    r"Starting httpd at [\w.:\[\]-]+ on port \d+\.*"
+    r"|(?:Prompt processing progress|Prompt Cache|KV Caches|- (?:assistant|user|system)):"
+    r"(?:[ ,\d./]|seq|sequences|GB|latest|user|cache|tokens)*"
+)
+_ACCESS = re.compile(r'([\w.:]+ - - \[[\w/: ]+\] "[A-Z]+ /[\w/.-]*)(?:[?#]\S*)?( HTTP/[\d.]+" [\d-]+ [\d-]+)')
+"""An access line in two parts, without the query."""
+_TELLING = ": "
+"""What stands behind it in a line of ours may be somebody else's words."""
 _RECORD = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - [A-Z]+ - )(.*)", re.DOTALL)
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"']+|(?<![\w.])/root(?=/)")
 _ERROR_HEAD = re.compile(r"HTTP \d{3}: |the server reported: |[\w.]*(?:Error|Exception): ")
@@ -79,6 +82,10 @@ class Redactor:
             case ev.CacheSnapshot(entries=entries):
                 named = (_with(entry, model=_without_home(entry.model)) for entry in entries)
                 return [_with(event, entries=tuple(named))]
+            case ev.ServerPhaseChanged(text=text) | ev.Noticed(text=text):
+                return [_with(event, text=self._head(text))]
+            case ev.ModelLoadFailed(error=error) | ev.SourceFailed(error=error):
+                return [_with(event, error=self._error(error))]
             case ev.LookedUp() | ev.EntryInserted():
                 return [_with(event, tokens=_with(event.tokens, new=()), model=_without_home(event.model))]
             case ev.LogRead(lines=lines):
@@ -133,14 +140,21 @@ class Redactor:
         ]
 
     def _line(self, line: ev.LogLine) -> ev.LogLine:
-        if line.kind in _HARMLESS_LINES:
-            return line
+        if line.kind == "bar":
+            return line  # how far the fetching of files is
         match = _RECORD.match(line.text)
         head, message = match.groups() if match else ("", line.text)
         return _with(line, text=head + self._message(message))
 
     def _message(self, text: str) -> str:
-        return text if _HARMLESS_RECORDS.match(text) else self.mark(text)
+        if access := _ACCESS.fullmatch(text):
+            return "".join(access.groups())
+        return text if _HARMLESS_RECORDS.fullmatch(text) else self.mark(text)
+
+    def _head(self, text: str) -> str:
+        """A line of ours up to where it may go on in somebody else's words."""
+        head, telling, rest = text.partition(_TELLING)
+        return f"{_without_home(head)}{telling}{self.mark(rest)}"
 
     def _error(self, error: str | None) -> str | None:
         """A server's own words on a failure may repeat what it was sent."""
@@ -157,10 +171,10 @@ class Redactor:
     def _value(self, name: str, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
             return value
-        if isinstance(value, dict):
+        if isinstance(value, dict) and name == "chat_template_kwargs":
             return self._values(value)
         if isinstance(value, str):
-            return _without_home(value) if name in _NAMED_STRINGS or value.isdigit() else self.mark(value)
+            return _without_home(value) if name in _NAMED_STRINGS else self.mark(value)
         return self.mark(str(value))
 
     def mark(self, text: str) -> str:

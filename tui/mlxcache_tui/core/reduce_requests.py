@@ -42,6 +42,7 @@ def apply_request(state: SessionState, event: RequestEvent) -> frozenset[Part]:
         request.outcome = request.error = None
         tally.reopened(state, request)
     stamps = request.server if event.origin == "observer" else request.client
+    told_before = request.ours and event.origin == "observer"  # we tell of our own ourselves
     match event:  # the most frequent kinds first
         case ev.PrefillProgressed(done=done, total=total):
             request.prefill_done, request.prefill_total, request.prefill_ns = done, total, event.at_ns
@@ -49,12 +50,13 @@ def apply_request(state: SessionState, event: RequestEvent) -> frozenset[Part]:
             _text(state, request, event)
         case ev.RequestSent(connect_ns=connect_ns):
             stamps.sent, stamps.connect_ns = event.at_ns, connect_ns
-            infer.sent(state, request)
+            if not told_before:
+                infer.sent(state, request)
         case ev.RequestAdmitted(status=status):
             stamps.admitted = event.at_ns
             request.status = status
         case ev.FirstTokenArrived(kind=kind):
-            if stamps.first_token is None:
+            if stamps.first_token is None and not told_before:
                 infer.prompt_read(state, request, reasons=kind == "reasoning")
             _first(stamps, event.at_ns, answer=kind != "reasoning")
         case ev.FinishArrived(finish_reason=finish_reason):

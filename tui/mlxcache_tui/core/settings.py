@@ -4,6 +4,10 @@ import msgspec
 
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 
+API_KEY_VARIABLE = "MLXCACHE_API_KEY"
+"""Where the key for a server that wants one is taken from: never a flag (others see those), never a file of ours. The
+processes that we start do not get it."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a session begins. `start` None: nothing to watch yet (the start form opens)."""

@@ -11,9 +11,11 @@ import msgspec
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.address import Address, parse_address
+from mlxcache_tui.core.body import shown_url
 from mlxcache_tui.core.commands import AttachServer, Draft, ServerSpec
 from mlxcache_tui.core.flags import cache_limits
 from mlxcache_tui.core.last_words import cause_of
+from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.launch import Launched, LaunchError, launch, resolve_model
 from mlxcache_tui.engine.vitals import ASK_S, Vitals
 from mlxcache_tui.sources import memory, ports
@@ -155,7 +157,8 @@ class Lifecycle:
             return
         except Exception as error:
             # Told as a mistake of ours by whoever runs this; nobody shall wait for a server that does not come.
-            self._vitals.say("exited", f"the server cannot be started: {error}")
+            if is_newest():
+                self._vitals.say("exited", clean(f"the server cannot be started: {error}"))
             raise
         self._ours = launched
         # The same port again at a restart: clients elsewhere know it.
@@ -286,7 +289,7 @@ class Lifecycle:
             ev.ServerTargeted(
                 at_ns=self._clock(),
                 origin="program",
-                url=address.url,
+                url=shown_url(address.url),  # a name and password in it stay with the sender
                 mode="attached",
                 log_path=log_path,
                 watch_only=command.watch_only,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from mlxcache_tui.core.settings import API_KEY_VARIABLE
 from mlxcache_tui.core.text import bounded, clean
 
 LAST_BYTES = 16_384
@@ -36,7 +37,7 @@ class Child:
                 stdin=subprocess.PIPE if leash else subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
+                env={**_environment(), "PYTHONUNBUFFERED": "1", **env},
                 start_new_session=True,
             )
         except OSError:
@@ -86,6 +87,11 @@ class Child:
         except OSError:
             return ()
         return tuple(bounded(clean(line)) for line in text.splitlines() if line.strip())[-count:]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without the key: whatever a server loads could read it."""
+    return {name: value for name, value in os.environ.items() if name != API_KEY_VARIABLE}
 
 
 def is_held(pid: int) -> bool:

@@ -18,9 +18,8 @@ from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.events import AnyEvent
 from mlxcache_tui.core.exchange import Exchange
 from mlxcache_tui.core.reply import Identity, one_line
+from mlxcache_tui.core.settings import API_KEY_VARIABLE
 
-API_KEY_VARIABLE = "MLXCACHE_API_KEY"
-"""Where the key for a server that wants one is taken from: never a flag (others see those), never a file of ours."""
 CONNECT_SECONDS = 5.0
 RETRY_DELAYS_S = (0.1, 0.3, 0.9)
 """Waits before a connection that the server never took is tried again; each is spread by half to thin a burst out."""

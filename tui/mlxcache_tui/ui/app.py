@@ -85,9 +85,11 @@ class MonitorApp(App[int]):
 
     async def on_unmount(self) -> None:
         """A server of ours stops with us; what was measured is on disk."""
-        await self.servers.close()
-        await self.scenarios.close()
-        await self._stack.aclose()
+        try:
+            await self.servers.close()
+            await self.scenarios.close()
+        finally:
+            await self._stack.aclose()
         self.farewell = (*self.scenarios.farewell, *(self.engine.farewell() if self.engine else ()))
 
     async def _open(self) -> None:
