@@ -95,8 +95,8 @@ async def test_return_policy_then_edited_and_run_again_beside_it(tmp_path: Path,
         await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.body.text)
         assert isinstance(app.screen, CompareScreen)
         text = app.screen.body.text
-        assert "the run before · return-policy · 2 requests" in text
-        assert "this run · return-policy · 6 requests" in text
+        assert "the run before · return-policy · 4 requests" in text
+        assert "this run · return-policy · 12 requests" in text
         assert "≠  prompt_cache_size  10 → 4" in text
         assert "not compared" not in text  # what was edited was meant
         await pilot.press("escape")
