@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.settings import Settings
@@ -122,6 +123,21 @@ async def test_what_did_not_start_stands_in_the_form_to_be_mended(tmp_path: Path
         await shown(pilot, lambda: bool(app.screen.query("#note")))
         assert "no model folder at" in str(app.screen.query_one("#note", Static).visual)
         assert app.screen.query_one("#model", Input).value == str(tmp_path / "none")
+
+
+async def test_what_is_typed_in_one_burst_with_send_is_sent(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        state = await ready(app, pilot)
+        user = app.monitor.query_one("#user", TextArea)
+        user.focus()
+        user.clear()
+        await shown(pilot, lambda: app.focused is user)
+        # As a terminal sends them in one piece: nothing is worked off in between.
+        for key in (*(Key(letter, letter) for letter in "why"), Key("ctrl+s", None)):
+            app.post_message(key)
+        (request,) = await answered(app, pilot, 1)
+        assert state.message_text(request.messages[1][1]) == "why"
 
 
 async def test_the_server_stops_with_us_though_our_last_steps_fail(

@@ -206,7 +206,8 @@ class MonitorApp(App[int]):
     # --- actions, as in the key table ---
 
     def action_send(self) -> None:
-        self.monitor.query_one(Composer).request_send()
+        # The keys typed in front of this one may still wait in the field that has the focus.
+        (self.focused or self).call_later(self.monitor.query_one(Composer).request_send)
 
     def action_send_again(self) -> None:
         self.requests.send_again()

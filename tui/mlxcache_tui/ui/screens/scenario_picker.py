@@ -45,7 +45,7 @@ class ScenarioPicker(ModalScreen[Choice | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "close"),
-        Binding("ctrl+s,f5", "choose('run')", "run", priority=True),
+        Binding("ctrl+s,f5", "choose('run')", "run"),  # after what was typed in front of it, so without priority
         Binding("v,f2", "choose('edit')", "values"),
     ]
     DEFAULT_CSS = """

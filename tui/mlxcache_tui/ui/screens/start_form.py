@@ -47,7 +47,7 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel"),
-        Binding("ctrl+s,f5", "start", "start", priority=True),
+        Binding("ctrl+s,f5", "start", "start"),  # after what was typed in front of it, so without priority
         Binding("down", "app.focus_next", "next field", show=False),
         Binding("up", "app.focus_previous", "field before", show=False),
     ]
