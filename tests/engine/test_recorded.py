@@ -1,5 +1,6 @@
 """A recorded session has the form of a run; two of them, or two results, are the sides of a comparison."""
 
+import errno
 import json
 import os
 import re
@@ -147,6 +148,45 @@ def test_what_is_not_there_or_no_file_is_told(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(ValueError, match="is not a file"):
         read_sides(str(pipe), good)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told_of"),
+    [
+        ("~nosuchuser/x", "~nosuchuser/x: cannot be read: no home is known for ~nosuchuser"),
+        ("x" * 300, "cannot be read: file name too long"),
+        ("a\0b", "no such file|null byte"),
+        (",", "is not a file"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_told(tmp_path: Path, wanted: str, told_of: str) -> None:
+    good = str(json_file(tmp_path / "r.json"))
+    for a, b in ((wanted, good), (good, wanted)):
+        with pytest.raises(ValueError, match=told_of) as raised:
+            read_sides(a, b)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_folder_that_one_may_not_enter_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may enter every folder, so the refusal is made up."""
+    real = Path.stat
+
+    def stat(path: Path, **more: bool) -> os.stat_result:
+        if "locked" in path.parts:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, **more)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    with pytest.raises(ValueError, match=r"locked/r\.json: cannot be read: permission denied"):
+        read_side(str(tmp_path / "locked" / "r.json"))
+
+
+def test_more_commas_than_a_file_name_may_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"results-of-the-run-of-2026-11-29-number-{n}.json" for n in range(7)]
+    for name in names:
+        json_file(tmp_path / name)
+    assert len(read_side(",".join(names)).runs) == 7
 
 
 def test_the_same_file_twice_is_told_by_whatever_name(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def test_homes_are_known_or_missing_as_a_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert paths.named_path("~/x") == tmp_path / "x"
+    with pytest.raises(FileNotFoundError) as caught:
+        paths.named_path("~nosuchuser/x")
+    assert (caught.value.strerror, caught.value.filename) == ("no home is known for ~nosuchuser", "~nosuchuser/x")
+
+
 def test_scenarios_are_those_of_the_checkout() -> None:
     assert (paths.scenarios_dir() / "policies" / "returns.md").is_file()
 

@@ -206,6 +206,8 @@ def test_what_cannot_take_a_session_is_told_before(tmp_path: Path) -> None:
     taken.touch()
     assert save_problem(str(tmp_path / "new.jsonl")) is None
     assert save_problem("/dev/null") is None
+    assert save_problem("~nosuchuser/x") == "~nosuchuser/x: cannot be written: no home is known for ~nosuchuser"
+    assert "cannot be written: file name too long" in (save_problem("x" * 300) or "")
     assert "is there already" in (save_problem(str(taken)) or "")
     assert "is a folder" in (save_problem(str(tmp_path)) or "")
     assert "there is no folder" in (save_problem(str(tmp_path / "none" / "new.jsonl")) or "")

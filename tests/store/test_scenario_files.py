@@ -39,6 +39,11 @@ def test_a_name_that_does_not_ship() -> None:
     assert "did you mean return-policy?" in refused("retrun-policy")
 
 
+def test_a_name_that_no_file_can_have() -> None:
+    assert refused("~nosuchuser/x.toml").endswith("cannot be read: no home is known for ~nosuchuser")
+    assert refused("x" * 300).endswith("cannot be read: file name too long")
+
+
 def test_a_folder_does_not_hide_a_shipped_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "return-policy").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -179,14 +179,30 @@ async def test_mistakes_are_one_line_and_the_list_stays(sessions: tuple[Path, Pa
             ("model.bin", "model.bin: neither a session nor a result of run --json"),
             ("cut.json", "cut.json: no run JSON: Input data was truncated"),
             ("", "is not a file"),
+            ("~nosuchuser/x", "cannot be read: no home is known for ~nosuchuser"),
         ):
-            picker.query_one("#a", PlainInput).value = str(tmp_path / name)
+            picker.query_one("#a", PlainInput).value = name if name.startswith("~") else str(tmp_path / name)
             await pilot.press("ctrl+s")
             await until(pilot, lambda told_of=told_of: note(picker).endswith(told_of))  # type: ignore[misc]
             assert note(picker).startswith("✗ ")
         picker.query_one("#a", PlainInput).value = str(sessions[1])
         await pilot.press("ctrl+s")
         await until(pilot, lambda: note(picker).startswith("✗ A and B are the same file"))
+        assert app.screen is picker
+
+
+async def test_a_mistake_of_ours_while_reading_is_a_line_too(
+    sessions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(a: str, b: str) -> Any:
+        raise KeyError(a)
+
+    monkeypatch.setattr(recorded, "read_sides", broken)
+    app = ReplayApp(sessions[1])
+    async with app.run_test(size=(120, 40)) as pilot:
+        picker = await picker_of(app, pilot)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: note(picker) == "✗ cannot be compared: KeyError: '2026-11-01'")
         assert app.screen is picker
 
 

@@ -18,7 +18,7 @@ from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import RequestState, SessionState
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine import measure
-from mlxcache_tui.store.paths import PathsError, sessions_dir
+from mlxcache_tui.store.paths import PathsError, named_path, sessions_dir
 from mlxcache_tui.store.replay import SessionReader
 from mlxcache_tui.store.sessions import SessionInfo, session_file, session_info, started_text
 
@@ -167,7 +167,7 @@ def read_side(wanted: str) -> Side:
         try:
             found, damage = _runs(path)
         except OSError as error:
-            raise ValueError(f"{clean(name)}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+            raise _unreadable(name, error) from error
         except ValueError as error:
             raise ValueError(f"{clean(name)}: {error}") from error
         runs += found
@@ -179,7 +179,11 @@ def read_side(wanted: str) -> Side:
 
 
 def _names(wanted: str) -> list[str]:
-    return [wanted] if Path(wanted).expanduser().exists() else wanted.split(",")
+    try:
+        whole = named_path(wanted).exists()
+    except OSError:
+        whole = False  # several may be too long for the name of one
+    return [wanted] if whole else wanted.split(",")
 
 
 def _path(name: str) -> Path:
@@ -187,6 +191,12 @@ def _path(name: str) -> Path:
         return session_file(name)
     except PathsError as error:
         raise ValueError(str(error)) from error
+    except OSError as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> ValueError:
+    return ValueError(f"{clean(name)}: cannot be read: {(error.strerror or str(error)).lower()}")
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mlxcache_tui.store.paths import state_dir
+from mlxcache_tui.store.paths import named_path, state_dir
 
 MAX_TEXT_BYTES = 4_000_000
 """No scenario and no policy is longer: a bigger file is another kind of file, named by mistake."""
@@ -71,7 +71,7 @@ def write_report(target: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    path = Path(target).expanduser()
+    path = named_path(target)
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         path.write_text(text, encoding="utf-8")  # a pipe or /dev/null: nothing to rename onto
         return

@@ -3,6 +3,7 @@
 Folders of ours are made on first use and belong to the user alone (0700), since prompts are in them.
 """
 
+import errno
 import os
 import secrets
 import stat
@@ -16,6 +17,18 @@ _NAME = "mlxcache-tui"
 
 class PathsError(Exception):
     """A folder of ours cannot be used; the text is one line for the person, with what to do."""
+
+
+def named_path(name: str) -> Path:
+    """The path that a person typed, where `~` and `~user` stand for homes.
+
+    Raises:
+        OSError: there is no such home; its text is as that of a file that is not there.
+    """
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(errno.ENOENT, f"no home is known for {Path(name).parts[0]}", name) from error
 
 
 def scenarios_dir() -> Path:

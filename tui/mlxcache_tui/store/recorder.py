@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.events import Event
+from mlxcache_tui.store.paths import named_path
 
 FLUSH_S = 0.2
 """Seconds that a line waits at most before it is handed to the operating system."""
@@ -19,7 +20,13 @@ _SMALL_HEAP = 64_000
 
 def save_problem(target: str) -> str | None:
     """Why no session can be recorded at `target`, in one line, told before anything is started; None if it can."""
-    path = Path(target).expanduser()
+    try:
+        return _problem(target, named_path(target))
+    except OSError as error:
+        return f"{target}: cannot be written: {(error.strerror or str(error)).lower()}"
+
+
+def _problem(target: str, path: Path) -> str | None:
     if path.is_file():
         return f"{target} is there already: a session is one file; choose another name, or delete it"
     if path.is_dir():

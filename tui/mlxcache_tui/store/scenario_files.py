@@ -6,7 +6,7 @@ from mlxcache_tui.core.expect import nearest
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import Mistake, PolicyFileError, ScenarioError, check
 from mlxcache_tui.store.files import TextFileError, read_text
-from mlxcache_tui.store.paths import scenarios_dir
+from mlxcache_tui.store.paths import named_path, scenarios_dir
 from mlxcache_tui.store.policies import read_policy
 
 
@@ -31,9 +31,13 @@ def load_scenario(wanted: str) -> Scenario:
 
 
 def _find(wanted: str) -> Path:
-    path = Path(wanted).expanduser()
-    if path.is_file() or path.suffix == ".toml" or "/" in wanted:
-        return path
+    try:
+        path = named_path(wanted)
+        if path.is_file() or path.suffix == ".toml" or "/" in wanted:
+            return path
+    except OSError as error:
+        text = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise ScenarioError([Mistake(source=wanted, line=0, key="", text=text)]) from error
     names = shipped_names()
     if wanted in names:
         return scenarios_dir() / f"{wanted}.toml"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mlxcache_tui.core.text import clean, short_model
-from mlxcache_tui.store.paths import sessions_dir
+from mlxcache_tui.store.paths import named_path, sessions_dir
 
 RECORDING_S = 5.0
 """Seconds since the last write within which a file counts as being written: memory is sampled every second."""
@@ -116,9 +116,10 @@ def session_file(name: str) -> Path:
     """The file that a person means: a path, or the name of a session in the state folder.
 
     Raises:
+        OSError: it cannot be told whether there is such a file.
         PathsError: the state folder cannot be used.
     """
-    path = Path(name).expanduser()
+    path = named_path(name)
     if path.exists() or path.parent != Path():
         return path
     inside = sessions_dir() / f"{name.removesuffix('.jsonl')}.jsonl"

@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mlxcache_tui.core.compare_view import Side, compare_view
+from mlxcache_tui.core.text import clean
 from mlxcache_tui.ui.screens.compare import CompareScreen
 from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 
@@ -45,14 +46,21 @@ class Comparisons:
         try:
             sides = await asyncio.to_thread(read_sides, a, b)
         except ValueError as error:
-            if picker.is_attached:
-                picker.say(str(error), error=True)
+            self._refuse(picker, str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - the boundary: a file that nobody thought of ends no session
+            self._refuse(picker, clean(f"cannot be compared: {type(error).__name__}: {error}"))
             return
         if picker.is_current:
             picker.dismiss(None)
             self.open(*sides)
         elif picker.is_attached:  # the help lies over it
             picker.say("read: ^s compares")
+
+    @staticmethod
+    def _refuse(picker: ComparePicker, line: str) -> None:
+        if picker.is_attached:
+            picker.say(line, error=True)
 
     def open(self, a: Side, b: Side, changed: tuple[str, ...] = ()) -> None:
         """Compare B with A. `changed` names the differences that were meant."""
