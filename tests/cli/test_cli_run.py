@@ -119,6 +119,14 @@ def test_each_run_is_a_session_of_its_own(opened: Opened, scenario: Path, tmp_pa
     ]
 
 
+def test_a_session_of_a_later_run_that_is_there_already_is_told_before_the_first(
+    tmp_path: Path, scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s-2.jsonl").touch()
+    assert call("run", scenario, scenario, "--demo", "--save", tmp_path / "s.jsonl") == 2
+    assert f"{tmp_path / 's-2.jsonl'} is there already" in capsys.readouterr().err
+
+
 def test_what_the_engine_warns_of_is_told(opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened.engine.emit(
         Noticed(at_ns=1, origin="program", level="warning", pane="server", text="the session is not recorded")

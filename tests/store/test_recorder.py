@@ -199,6 +199,7 @@ def test_a_file_that_is_there_already_is_not_added_to(tmp_path: Path) -> None:
     recorder.close()
     assert path.read_text() == "mine\n"
     assert told == [f"the session is no longer recorded: {path}: file exists"]
+    assert recorder.failed
 
 
 def test_what_cannot_take_a_session_is_told_before(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if wanted.model is None and not args.check:
         mistakes += [mistake for scenario in scenarios for mistake in attached_mistakes(scenario)]
     flags, problems = _server_flags(getattr(args, "server_flags", []), attached=wanted.model is None)
-    problems = [*map(str, mistakes), *problems, *_output_problems(args)]
+    problems = [*map(str, mistakes), *problems, *_output_problems(args, _count(scenarios))]
     if args.log and wanted.model is not None:
         problems.append("--log goes with --url: the output of a server that we start is read anyway")
     for problem in problems:
@@ -177,8 +177,11 @@ async def _run_one(wanted: Wanted, scenario: Scenario, combination: dict[str, An
 
 
 def _numbered(path: str | None, number: int) -> str | None:
-    """The session file of a run: the one named for the first, `name-2` and so on for those after it."""
-    if path is None or number == 1:
+    """The session file of a run: the one named for the first, `name-2` and so on for those after it.
+
+    What is no file (a pipe, /dev/null) takes all of them.
+    """
+    if path is None or number == 1 or (Path(path).exists() and not Path(path).is_file()):
         return path
     return str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
 
@@ -234,13 +237,17 @@ def _report(args: argparse.Namespace, wanted: Wanted, runs: Sequence[RunResult])
     return status
 
 
-def _output_problems(args: argparse.Namespace) -> list[str]:
-    """What would keep the reports from being written, told before the run and not after it."""
+def _count(scenarios: Sequence[Scenario]) -> int:
+    return sum(len(scenario.combinations()) for scenario in scenarios)
+
+
+def _output_problems(args: argparse.Namespace, count: int) -> list[str]:
+    """What would keep the reports and the sessions of `count` runs from being written, told before the first one."""
     problems = []
     if args.json == "-" and args.markdown == "-":
         problems.append("--json - and --markdown -: standard output takes one of them; give the other a file")
-    if args.save is not None and (problem := save_problem(args.save)):
-        problems.append(problem)
+    sessions = dict.fromkeys(filter(None, (_numbered(args.save, number) for number in range(1, count + 1))))
+    problems += [problem for target in sessions if (problem := save_problem(target))]
     for target in (args.json, args.markdown):
         if target is None or target == "-":
             continue

@@ -4,8 +4,10 @@ plotext takes a third of a second to import and draws into one figure of its own
 wanted, and drawn by one caller at a time.
 """
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +24,12 @@ FRAME = 9
 NARROWEST = 36
 BARS, DOT, LINE = "hd", "•", "braille"
 """plotext's names for half blocks, and for lines of braille dots; a character stands for itself."""
+
+
+def load_plotext() -> None:
+    """Import it now, on whatever thread this is called: the first plot would wait for it."""
+    with suppress(ImportError, OSError):
+        importlib.import_module("plotext")
 
 
 class _Panel(NamedTuple):

@@ -78,7 +78,7 @@ class Engine(Face):
 
     def farewell(self) -> tuple[str, ...]:
         """Where the session was recorded, and how to find and stop a server that was kept."""
-        lines = [f"recorded in {self._recorder.path}"] if self._recorder else []
+        lines = [f"recorded in {self.recording}"] if self.recording else []
         server = self.state.server
         if server.mode == "launched" and server.pid is not None and server.phase != "exited":
             lines.append(f"the server goes on at {server.url}: watch it with --url, stop it with kill {server.pid}")
@@ -86,8 +86,8 @@ class Engine(Face):
 
     @property
     def recording(self) -> Path | None:
-        """Where the session is recorded."""
-        return self._recorder.path if self._recorder else None
+        """Where the session is recorded; None where it is not, or not to its end."""
+        return self._recorder.path if self._recorder and not self._recorder.failed else None
 
     def submit(self, command: Command) -> None:
         """Ask for something; what comes of it arrives as events."""

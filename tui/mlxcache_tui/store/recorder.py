@@ -52,6 +52,8 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.on_failure: Callable[[str], None] | None = None
+        self.failed = False
+        """It ended early, or never began: the file at `path` is not the whole session, and may be somebody else's."""
         self._lock = threading.Lock()
         self._pending = bytearray()
         self._descriptor: int | None = None
@@ -120,6 +122,8 @@ class Recorder:
             self._descriptor = None
 
     def _tell(self, failure: str | None) -> None:
-        # Outside the lock: whoever is told may append an event.
-        if failure is not None and self.on_failure is not None:
-            self.on_failure(failure)
+        if failure is not None:
+            self.failed = True
+            # Outside the lock: whoever is told may append an event.
+            if self.on_failure is not None:
+                self.on_failure(failure)

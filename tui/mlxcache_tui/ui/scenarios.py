@@ -11,6 +11,7 @@ from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_plan import ServerHere, plan_of
 from mlxcache_tui.core.scenario_values import changed_flags, changes
 from mlxcache_tui.core.scenario_view import Measured, measured, scenario_view
+from mlxcache_tui.draw.chart import load_plotext
 from mlxcache_tui.ui.screens.scenario_picker import Choice, Offer, ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
 from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane
@@ -35,7 +36,8 @@ class Scenarios:
         """The run of the same scenario before this one."""
         self._before: tuple[Measured, ...] = ()
         self._changed: tuple[str, ...] = ()
-        self._saved: tuple[RunResult, ...] = ()
+        self._saved: list[tuple[RunResult, ...]] = []
+        """Results as they were when they were saved."""
         self.farewell: tuple[str, ...] = ()
         """Where results were saved when the program ended."""
 
@@ -136,6 +138,8 @@ class Scenarios:
             self._before, self._changed = tuple(map(measured, last.results)), changes(last.scenario, scenario)
         self._run = ScenarioRun(engine, scenario, spec=self._spec(scenario), listener=self.refresh)
         self._run.start()
+        if scenario.sweep:
+            self._app.run_worker(asyncio.to_thread(load_plotext), group="plotext")  # it is wanted when the sweep ends
         self.refresh()
         self._app.monitor.pick("scenario")
 
@@ -205,7 +209,7 @@ class Scenarios:
         reports = self._app.reporter(run.results, bool(run.scenario.sweep))
         saved, line = save_reports(run.scenario.name, reports)
         if saved:
-            self._saved = run.results
+            self._saved.append(run.results)
         return saved, line
 
     def _compare(self, run: "ScenarioRun") -> None:
@@ -227,13 +231,15 @@ class Scenarios:
         self._app.monitor.pick("composer")
 
     async def close(self) -> None:
-        """The program ends: so does a run. What was measured and not saved yet is saved, so that nothing is lost."""
-        run = self._run
-        if run is None:
-            return
-        await run.close()
-        unsaved = run.results != self._saved and any(result.steps for result in run.results)
-        if unsaved and self._app.reporter is not None:
-            _, line = self._save(run)
-            stopped = ", interrupted" if any(result.interrupted for result in run.results) else ""
-            self.farewell = (f"{run.scenario.title}{stopped}: {line}",)
+        """The program ends: so does a run. Its results, and those beside it, are saved if they were not yet.
+
+        Of runs before these the session file has the events.
+        """
+        if self._run is not None:
+            await self._run.close()
+        for run in filter(None, (self._earlier, self._run)):
+            unsaved = run.results not in self._saved and any(result.steps for result in run.results)
+            if unsaved and self._app.reporter is not None:
+                _, line = self._save(run)
+                stopped = ", interrupted" if any(result.interrupted for result in run.results) else ""
+                self.farewell += (f"{run.scenario.title}{stopped}: {line}",)
