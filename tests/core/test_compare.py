@@ -37,7 +37,7 @@ def runs(*values: float) -> list[Run]:
     return [run(*times(value)) for value in values]
 
 
-def metric(comparison: Comparison, name: str, step: str = ALL) -> Metric:
+def metric(comparison: Comparison, name: str, step: str | None = ALL) -> Metric:
     (found,) = (metric for metric in comparison.metrics if (metric.metric, metric.step) == (name, step))
     return found
 
@@ -171,13 +171,43 @@ def test_evictions_are_counted_and_unknown_ones_are_not_judged() -> None:
     assert metric(compare([bare], [bare]), "evictions").a is None
 
 
-def test_memory_needs_three_runs() -> None:
-    def of(peak: int) -> Run:
-        return run(request(), memory=Memory(peak_bytes=peak, mlx=Mlx(peak_bytes=peak)))
+def of(peak: int, *more: Request, **fields: Any) -> Run:
+    return run(request(), *more, memory=Memory(peak_bytes=peak, mlx=Mlx(peak_bytes=peak)), **fields)
 
+
+def test_memory_needs_three_runs() -> None:
     assert metric(compare([of(100)], [of(200)]), "memory_peak_bytes").verdict == "inconclusive"
     found = compare([of(100), of(101), of(99)], [of(200), of(201), of(199)])
     assert metric(found, "memory_peak_bytes").verdict == metric(found, "mlx_peak_bytes").verdict == "worse"
+
+
+OF_RUNS = ("evictions", "memory_peak_bytes", "mlx_peak_bytes")
+
+
+def test_what_whole_runs_did_is_not_judged_where_steps_were_left_out() -> None:
+    """The five evictions, the memory and the failure may all be the doing of a step that A has not."""
+    a = [of(100)] * 3
+    b = [of(200, request("b", state="failed"), evictions=5)] * 3
+    found = compare(a, b)
+    assert [metric(found, name).verdict for name in OF_RUNS] == ["inconclusive"] * 3
+    assert (metric(found, "evictions").b, metric(found, "failed").b) == (5, 0)
+    assert found.verdict == "same"
+    told = "evictions and memory are told, not judged: they are of whole runs, and steps were left out"
+    assert told in found.notes
+    assert compare(b, a).verdict == "same"
+    assert metric(compare(b, b), "evictions").verdict == "same"
+
+
+def test_a_failure_in_a_step_of_both_counts_whatever_was_left_out() -> None:
+    found = compare([run(request())], [run(request(), request(state="cut"), request("b"))])
+    assert metric(found, "failed").verdict == found.verdict == "worse"
+
+
+@pytest.mark.parametrize("ended", [{"interrupted": True}, {"lost": "it exited with 1"}])
+def test_what_whole_runs_did_is_not_judged_where_one_did_not_end(ended: dict[str, Any]) -> None:
+    found = compare([of(100)] * 3, [of(200, evictions=5), of(200, evictions=5), of(200, evictions=5, **ended)])
+    assert [metric(found, name).verdict for name in OF_RUNS] == ["inconclusive"] * 3
+    assert found.notes[-1].endswith("they are of whole runs, and a run did not come to its end")
 
 
 # --- the whole
@@ -211,6 +241,20 @@ def test_of_two_hundred_pairs_of_like_runs_hardly_any_is_told_to_differ() -> Non
 
     verdicts = [compare(side(), side()).verdict for _ in range(200)]
     assert sum(verdict in ("better", "worse") for verdict in verdicts) <= 10
+
+
+def test_a_step_may_have_any_name() -> None:
+    found = compare([run(request("one", cached=90), request("all"))], [run(request("one"), request("all"))])
+    assert metric(found, "cached_ratio").a == pytest.approx(0.45)
+    assert metric(found, "cached_ratio", "all").verdict == "same"
+    assert found.verdict == "worse"
+
+
+@pytest.mark.parametrize("least", [1e-320, 1e-200, 1e-9])
+def test_figures_may_be_as_far_apart_as_a_file_allows(least: float) -> None:
+    for values in ((least, 2 * least, 3 * least), (1e15, 0.0, least)):
+        found = compare(runs(*values), runs(1e15, 1e14, 1e13))
+        assert metric(found, "ttft_s").verdict in ("worse", "inconclusive")
 
 
 # --- what the two have in common

@@ -1,5 +1,6 @@
 """A comparison in words: both sides named, figures in their units, and steps in the order in which they were run."""
 
+import msgspec
 import pytest
 
 from mlxcache_tui.core.compare_view import OF_STEPS, compare_view, side_of
@@ -80,6 +81,16 @@ def test_a_refusal_has_its_differences_and_can_be_lifted() -> None:
     ]
     assert (view.rows, view.steps) == ((), ())
     assert compared(top_p=0.5, changed=view.unmeant).refused is None
+
+
+def test_a_run_that_did_not_come_to_its_end_is_told() -> None:
+    whole, _ = run_of(engine=FakeEngine(cache=10))
+    half = msgspec.structs.replace(whole, steps=whole.steps[:2], interrupted=True)
+    gone = msgspec.structs.replace(whole, lost="it exited with 1")
+    assert side_of("this run", [whole]).note == ""
+    assert side_of("x", [half]).note == "the run did not come to an end: stopped; what was measured is compared"
+    note = "2 of 3 runs did not come to an end: stopped, server lost (it exited with 1); what was measured is compared"
+    assert compare_view(side_of("x", [half, gone, whole]), side_of("y", [whole])).sides[0].note == note
 
 
 @pytest.mark.parametrize("size", [1, 10])

@@ -132,6 +132,8 @@ MISTAKES: dict[str, tuple[str, int, str, str]] = {
     "id with a dot": ("[[steps]]\nid = 'a.b'\nuser = 'q'", 2, "steps[1].id", "letters, digits"),
     "id that is a number": ("[[steps]]\nid = '1'\nuser = 'q'", 2, "steps[1].id", "starts with a letter"),
     "id with a meaning": ("[[steps]]\nid = 'max'\nuser = 'q'", 2, "steps[1].id", "has a meaning"),
+    "id of all steps": ("[[steps]]\nid = 'all'\nuser = 'q'", 2, "steps[1].id", "expected another id"),
+    "name of all steps": ("[[steps]]\nuser = 'q'\nname = 'all'", 3, "steps[1].name", "expected another name"),
     "id used twice": (STEP + STEP, 5, "steps[2].id", "used twice"),
     "unknown policy": (
         "[policies]\nreturns = 'x'\n" + STEP + "policy = 'retruns'",

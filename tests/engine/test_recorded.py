@@ -116,6 +116,13 @@ def test_a_damaged_session_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert side.note.endswith("has no end: the recording was interrupted; what could be read is compared")
 
 
+def test_a_result_of_a_run_that_was_stopped_is_told(tmp_path: Path) -> None:
+    path = json_file(tmp_path / "r.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "interrupted": True}))
+    stopped = "the run did not come to an end: stopped; what was measured is compared"
+    assert read_side(str(path)).note == f"{path}: {stopped}"
+
+
 @pytest.mark.parametrize(
     ("content", "told_of"),
     [

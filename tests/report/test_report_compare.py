@@ -2,6 +2,8 @@
 
 import json
 
+import msgspec
+
 from mlxcache_tui.core.compare import compare
 from mlxcache_tui.core.run_file import Run, parse_runs
 from mlxcache_tui.report.compare import comparison_json, comparison_lines, comparison_markdown
@@ -25,8 +27,15 @@ def test_the_json_has_the_documented_keys() -> None:
     assert whole["differences"] == {"prompt_cache_size": [10, 1]}
     assert whole["verdict"] == "worse"
     first = whole["metrics"][0]
-    assert set(first) == {"metric", "step", "a", "b", "ratio", "low", "high", "n", "verdict"}
-    assert (first["metric"], first["step"]) == ("ttft_s", "all")
+    assert set(first) == {"metric", "step", "a", "b", "ratio", "low", "high", "n", "verdict", "overall"}
+    assert (first["metric"], first["step"], first["overall"]) == ("ttft_s", "all", True)
+
+
+def test_a_step_called_all_is_told_from_all_steps() -> None:
+    (run,) = runs(10)
+    named = msgspec.structs.replace(run, requests=(msgspec.structs.replace(run.requests[-1], step="all"),))
+    metrics = json.loads(comparison_json(compare([named], [named])))["metrics"]
+    assert [(metric["step"], metric["overall"]) for metric in metrics[:2]] == [("all", True), ("all", False)]
 
 
 def test_the_table_begins_with_what_differs_and_ends_with_the_verdict() -> None:

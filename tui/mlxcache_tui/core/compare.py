@@ -32,16 +32,17 @@ ENOUGH = 3
 """Values a side, at the least; fewer say nothing on times."""
 SHARE, LARGE_SHARE = 0.02, 0.05
 """Smallest difference of two cached ratios that may be one, and the one that is whatever it means for the reading."""
-ALL = "all"
+ALL = None
+"""The step of a metric over all of them: no name, since a step may have any."""
 
 Verdict = Literal["better", "worse", "same", "inconclusive"]
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of one step, or of all: both sides, B ÷ A with its interval, values a side, and the verdict."""
+    """One metric of one step, or of `ALL`: both sides, B ÷ A with its interval, values a side, and the verdict."""
 
     metric: str
-    step: str
+    step: str | None
     a: float | None
     b: float | None
     ratio: float | None
@@ -85,7 +86,8 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
     if refused:
         return Comparison(refused=refused, differences=differences, unmeant=unmeant)
     pairs = {name: (steps_a[name], steps_b[name]) for name in paired}
-    metrics = tuple(_metrics(a, b, pairs))
+    left_out = [name for name in {**steps_a, **steps_b} if name not in pairs]
+    metrics = (*_metrics(pairs), *_of_runs(a, b, left_out))
     answers = tuple(_answers(name, steps_a[name], steps_b[name]) for name in paired)
     return Comparison(
         refused=None,
@@ -93,7 +95,13 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
         metrics=metrics,
         verdict=_whole(metrics),
         answers=answers,
-        notes=(*_notes(steps_a, steps_b, differences, changed), *_other_prompts(pairs), *_too_few(pairs)),
+        notes=(
+            *(f"step {name} is only in {'A' if name in steps_a else 'B'}: left out" for name in left_out),
+            *(f"{name} is the same on both sides" for name in changed if name.replace("-", "_") not in differences),
+            *_other_prompts(pairs),
+            *_too_few(pairs),
+            *_not_whole(a, b, left_out),
+        ),
     )
 
 
@@ -105,18 +113,6 @@ def _nothing_to_compare(a: dict[str, Any], b: dict[str, Any], paired: Sequence[s
         if not steps:
             return f"{side} has no request that counts: nothing was measured, or all of it was warm-up"
     return None if paired else "the two have no step in common: they did not measure the same thing"
-
-
-def _notes(
-    a: dict[str, Any], b: dict[str, Any], differences: dict[str, tuple[Any, Any]], changed: Collection[str]
-) -> tuple[str, ...]:
-    notes = [
-        f"step {name} is only in {'A' if name in a else 'B'}: left out"
-        for name in {**a, **b}
-        if (name in a) != (name in b)
-    ]
-    notes += [f"{name} is the same on both sides" for name in changed if name.replace("-", "_") not in differences]
-    return tuple(notes)
 
 
 def _other_prompts(pairs: "Pairs") -> tuple[str, ...]:
@@ -136,6 +132,13 @@ def _too_few(pairs: "Pairs") -> tuple[str, ...]:
     return (f"times are told, not judged: that takes {ENOUGH} runs a side or more, taken in turns (5 are better)",)
 
 
+def _not_whole(a: Sequence[Run], b: Sequence[Run], left_out: Sequence[str]) -> tuple[str, ...]:
+    if _alike(a, b, left_out):
+        return ()
+    why = "steps were left out" if left_out else "a run did not come to its end"
+    return (f"evictions and memory are told, not judged: they are of whole runs, and {why}",)
+
+
 # --- pairing ---------------------------------------------------------------------------------------------------------
 
 Grouped = list[list[Request]]
@@ -145,17 +148,24 @@ Grouped = list[list[Request]]
 def _by_step(runs: Sequence[Run]) -> dict[str, Grouped]:
     """Requests that count, by step; in a sweep each set of limits has steps of its own."""
     steps: dict[str, Grouped] = {}
-    several = len({run.scenario for run in runs if run.digest}) > 1
-    for run in runs:
-        limits = ", ".join(f"{name} {value}" for name, value in run.sweep.items())
-        before = " · ".join(part for part in (run.scenario if several else "", limits) if part)
+    for run, label in zip(runs, _labels(runs), strict=True):
         mine: dict[str, list[Request]] = {}
         for request in run.requests:
             if not request.warmup:
-                mine.setdefault(f"{before} · {request.step}" if before else request.step, []).append(request)
+                mine.setdefault(label + request.step, []).append(request)
         for name, requests in mine.items():
             steps.setdefault(name, []).append(requests)
     return steps
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """What stands in front of each run's steps: the scenario where there are several, and the limits of a sweep."""
+    several = len({run.scenario for run in runs if run.digest}) > 1
+    labels = []
+    for run in runs:
+        limits = ", ".join(f"{name} {value}" for name, value in run.sweep.items())
+        labels.append("".join(f"{part} · " for part in (run.scenario if several else "", limits) if part))
+    return labels
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -165,7 +175,7 @@ _MEASURED: dict[str, bool] = {"ttft_s": False, "e2e_s": False, "prefill_tps": Tr
 """Whether more is better."""
 
 
-def _metrics(a: Sequence[Run], b: Sequence[Run], pairs: Pairs) -> Iterable[Metric]:
+def _metrics(pairs: Pairs) -> Iterable[Metric]:
     for name, more in _MEASURED.items():
         strata = [_pair(one, other, name) for one, other in pairs.values()]
         by_run = all(_by_run(one, other) for one, other in pairs.values())
@@ -176,10 +186,26 @@ def _metrics(a: Sequence[Run], b: Sequence[Run], pairs: Pairs) -> Iterable[Metri
         ALL, [r for one, _ in pairs.values() for r in _flat(one)], [r for _, o in pairs.values() for r in _flat(o)]
     )
     yield from (_cached(step, _flat(one), _flat(other)) for step, (one, other) in pairs.items())
-    yield _counted("evictions", ALL, _evictions(a), _evictions(b), (len(a), len(b)))
-    yield _counted("failed", ALL, _failed(a), _failed(b), (len(a), len(b)))
-    for name, peak in (("memory_peak_bytes", _peak), ("mlx_peak_bytes", _mlx_peak)):
-        yield _measured(name, ALL, [(_known(map(peak, a)), _known(map(peak, b)))], more=False, sure=True)
+
+
+def _of_runs(a: Sequence[Run], b: Sequence[Run], left_out: Collection[str]) -> Iterable[Metric]:
+    """What is known of whole runs only: no verdict on it where one had other steps, or not all of them."""
+    judged = _alike(a, b, left_out)
+    n = len(a), len(b)
+    evictions = _counted("evictions", _evictions(a), _evictions(b), n)
+    failed = _counted("failed", _failed(a, left_out), _failed(b, left_out), n)
+    peaks = [
+        _measured(name, ALL, [(_known(map(peak, a)), _known(map(peak, b)))], more=False, sure=True)
+        for name, peak in (("memory_peak_bytes", _peak), ("mlx_peak_bytes", _mlx_peak))
+    ]
+    for metric in (evictions, failed, *peaks):
+        told = judged or metric is failed
+        yield metric if told else msgspec.structs.replace(metric, verdict="inconclusive")
+
+
+def _alike(a: Sequence[Run], b: Sequence[Run], left_out: Collection[str]) -> bool:
+    """Whether whole runs did the same on both sides."""
+    return not left_out and all(run.finished for run in (*a, *b))
 
 
 def _flat(grouped: Grouped) -> list[Request]:
@@ -219,7 +245,7 @@ def _strata(strata: Strata) -> Strata:
     return [([value for one, _ in filled for value in one], [value for _, other in filled for value in other])]
 
 
-def _measured(metric: str, step: str, strata: Strata, *, more: bool, sure: bool) -> Metric:
+def _measured(metric: str, step: str | None, strata: Strata, *, more: bool, sure: bool) -> Metric:
     """A time, rate or size. `more`: more of it is better. `sure`: the values are of whole runs."""
     n = sum(len(one) for one, _ in strata), sum(len(other) for _, other in strata)
     a, b = (_mean_of(strata, side) for side in (0, 1))
@@ -245,8 +271,9 @@ def _interval(strata: Strata) -> tuple[float, float, float] | None:
     if min(totals) <= 0:
         return None
     # Variance of a log is the variance over the square of the mean (delta method); Satterthwaite's degrees of freedom.
+    # Quotients before squares: the square of a very small or large number is none.
     parts = [
-        (statistics.variance(pair[side]) / len(pair[side]) / totals[side] ** 2, len(pair[side]) - 1)
+        ((statistics.stdev(pair[side]) / totals[side]) ** 2 / len(pair[side]), len(pair[side]) - 1)
         for pair in strata
         for side in (0, 1)
     ]
@@ -254,7 +281,7 @@ def _interval(strata: Strata) -> tuple[float, float, float] | None:
     ratio = totals[1] / totals[0]
     if variance == 0:
         return ratio, ratio, ratio
-    df = variance**2 / sum(part**2 / free for part, free in parts)
+    df = 1 / sum((part / variance) ** 2 / free for part, free in parts)
     width = math.exp(t_quantile((1 + CONFIDENCE) / 2, df) * math.sqrt(variance))
     return ratio, ratio / width, ratio * width
 
@@ -275,7 +302,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 # --- what is counted -------------------------------------------------------------------------------------------------
 
 
-def _cached(step: str, a: Sequence[Request], b: Sequence[Request]) -> Metric:
+def _cached(step: str | None, a: Sequence[Request], b: Sequence[Request]) -> Metric:
     one, other = _share(a), _share(b)
     verdict: Verdict = "inconclusive"
     if one is not None and other is not None:
@@ -302,10 +329,10 @@ def _reporting(requests: Sequence[Request]) -> int:
     return sum(r.cached_tokens is not None and bool(r.prompt_tokens) for r in requests)
 
 
-def _counted(metric: str, step: str, a: float | None, b: float | None, n: tuple[int, int]) -> Metric:
-    """A count that should be small; None is not known."""
+def _counted(metric: str, a: float | None, b: float | None, n: tuple[int, int]) -> Metric:
+    """A count over all steps that should be small; None is not known."""
     verdict: Verdict = "inconclusive" if a is None or b is None else _judged_count(a, b)
-    return Metric(metric=metric, step=step, a=a, b=b, ratio=_ratio(a, b), low=None, high=None, n=n, verdict=verdict)
+    return Metric(metric=metric, step=ALL, a=a, b=b, ratio=_ratio(a, b), low=None, high=None, n=n, verdict=verdict)
 
 
 def _judged_count(a: float, b: float) -> Verdict:
@@ -325,8 +352,12 @@ def _evictions(runs: Sequence[Run]) -> float | None:
     return statistics.fmean(counts)
 
 
-def _failed(runs: Sequence[Run]) -> float:
-    return statistics.fmean(sum(request.state in ("failed", "cut") for request in run.requests) for run in runs)
+def _failed(runs: Sequence[Run], left_out: Collection[str]) -> float:
+    """Failed requests a run, those of steps that were left out apart."""
+    return statistics.fmean(
+        sum(request.state in ("failed", "cut") and label + request.step not in left_out for request in run.requests)
+        for run, label in zip(runs, _labels(runs), strict=True)
+    )
 
 
 def _peak(run: Run) -> float | None:

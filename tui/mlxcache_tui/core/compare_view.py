@@ -38,7 +38,7 @@ _OBSERVED = {"observer": "observed", "log": "its log read", "client": "seen from
 
 
 class Side(View, frozen=True, kw_only=True):
-    """What is compared on one side. `when`: its start as the clock here shows it; `note`: what could not be read."""
+    """What is compared on one side. `when`: its start as the clock here shows it; `note`: what is not whole."""
 
     name: str
     runs: tuple[Run, ...]
@@ -136,7 +136,17 @@ def compare_view(a: Side, b: Side, changed: Collection[str] = ()) -> CompareView
 def side_of(name: str, results: Sequence[RunResult]) -> Side:
     """What was measured here as one side; there is one result at least."""
     when = results[0].started[:19].replace("T", " ")
-    return Side(name=name, runs=tuple(map(run_of, results)), when=when)
+    runs = tuple(map(run_of, results))
+    return Side(name=name, runs=runs, when=when, note=unfinished(runs))
+
+
+def unfinished(runs: Sequence[Run]) -> str:
+    """Which of the runs did not come to their end, and why; empty if all of them did."""
+    ended = ["stopped" if run.interrupted else f"server lost ({run.lost})" for run in runs if not run.finished]
+    if not ended:
+        return ""
+    count = f"{len(ended)} of {len(runs)} runs" if len(runs) > 1 else "the run"
+    return f"{count} did not come to an end: {', '.join(dict.fromkeys(ended))}; what was measured is compared"
 
 
 # --- what differs ----------------------------------------------------------------------------------------------------

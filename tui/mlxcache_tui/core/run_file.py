@@ -73,6 +73,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] | None = None
     digest: str | None = None
     sweep: dict[str, Any] = {}
+    interrupted: bool = False
+    lost: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end: nobody stopped it, and the server stayed."""
+        return not self.interrupted and self.lost is None
 
 
 class _Several(msgspec.Struct):

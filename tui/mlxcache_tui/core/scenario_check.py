@@ -19,6 +19,8 @@ from mlxcache_tui.core.toml_lines import Path, key_lines, line_of
 from mlxcache_tui.core.units import parse_size
 
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_ALL_STEPS = "all"
+"""What the results of a comparison call the figures over all steps."""
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +210,9 @@ class _Checker:
             self._wrong((*path, "id"), "id", f"{step_id!r} is used twice; each step needs its own")
         elif step_id in expect.AGGREGATES:
             self._wrong((*path, "id"), "id", f"{step_id!r} has a meaning in expectations; choose another id")
+        if good.get("name", step_id) == _ALL_STEPS:
+            key = "name" if "name" in good else "id"
+            self._wrong((*path, key), key, f"{_ALL_STEPS!r} means all steps in comparisons; expected another {key}")
         if ("user" in raw) == ("users" in raw):
             self._wrong(path, "user", "expected either user (one text) or users (a list of texts)")
         for name in ("before", "after", "user"):

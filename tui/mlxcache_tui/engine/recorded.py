@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core.compare_view import SessionRow, Side
+from mlxcache_tui.core.compare_view import SessionRow, Side, unfinished
 from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.results import MemoryResult, MlxMemory, RunResult, StepResult
 from mlxcache_tui.core.run_file import Run, parse_runs, run_of
@@ -173,6 +173,8 @@ def read_side(wanted: str) -> Side:
         runs += found
         if damage:
             notes.append(f"{clean(name)}: {damage}; what could be read is compared")
+    if incomplete := unfinished(runs):
+        notes.append(f"{clean(wanted)}: {incomplete}")
     return Side(
         name=clean(wanted), runs=tuple(runs), when=started_text(runs[0].started, seconds=True), note="; ".join(notes)
     )

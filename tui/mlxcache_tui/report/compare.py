@@ -1,8 +1,10 @@
 """A comparison as JSON, as a table for people, and in Markdown. Differences come first."""
 
+from typing import Any
+
 import msgspec
 
-from mlxcache_tui.core.compare import CONFIDENCE, THRESHOLD, Answers, Comparison
+from mlxcache_tui.core.compare import ALL, CONFIDENCE, THRESHOLD, Answers, Comparison, Metric
 from mlxcache_tui.core.compare_view import (
     NAMES,
     OF_STEPS,
@@ -29,7 +31,7 @@ def comparison_json(comparison: Comparison) -> str:
         "refused": comparison.refused,
         "unmeant": list(comparison.unmeant),
         "differences": {name: list(pair) for name, pair in comparison.differences.items()},
-        "metrics": [msgspec.to_builtins(metric) for metric in comparison.metrics],
+        "metrics": [_metric(metric) for metric in comparison.metrics],
         "verdict": comparison.verdict,
         "answers": [msgspec.to_builtins(answers) for answers in comparison.answers],
         "notes": list(comparison.notes),
@@ -37,6 +39,12 @@ def comparison_json(comparison: Comparison) -> str:
         "confidence": CONFIDENCE,
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    """`step` is `all` where it is over all of them; `overall` tells that from a step of this name."""
+    overall = metric.step is ALL
+    return {**msgspec.to_builtins(metric), "step": "all" if overall else metric.step, "overall": overall}
 
 
 def comparison_lines(comparison: Comparison, names: tuple[str, str]) -> list[str]:
