@@ -18,6 +18,13 @@ LEAST = {
 }
 
 
+def with_figure(name: str, figure: str) -> str:
+    """A run with a figure that only its text can hold."""
+    return json.dumps({**LEAST, "requests": [{"step": "a", "state": "done", name: "FIGURE"}]}).replace(
+        '"FIGURE"', figure
+    )
+
+
 def test_one_and_several() -> None:
     (run,) = parse_runs(json.dumps(LEAST).encode())
     assert (run.scenario, run.requests[0].ttft_s, run.requests[0].cached_tokens) == ("s", 0.5, None)
@@ -34,6 +41,10 @@ def test_one_and_several() -> None:
         ('{"schema": 1, "runs": []}', "no run in it"),
         (json.dumps({**LEAST, "requests": [{"step": 1}]}), "Expected `str`, got `int` - at `$.requests[0].step`"),
         (json.dumps({**LEAST, "requests": [{"step": "a", "state": "done", "prompt_tokens": -1}]}), ">= 0 - at `$.req"),
+        (with_figure("ttft_s", "1e200"), "Expected `float` <= 1000000000000000.0 - at `$.requests[0].ttft_s`"),
+        (with_figure("ttft_s", "1e999"), "no run JSON: Number out of range"),
+        (with_figure("prompt_tokens", "9" * 17), "Expected `int` <= 1000000000000000 - at `$.requests[0].prompt_tokens`"),
+        (with_figure("prompt_tokens", "9" * 400), "at `$.requests[0].prompt_tokens`"),
         ('{"schema": 1, "runs":' + "[" * 100_000, "it is nested too deep"),
     ],
 )

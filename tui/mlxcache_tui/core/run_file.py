@@ -9,8 +9,10 @@ from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.text import clean_block
 
 SCHEMA = 1
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Figure = Annotated[float, msgspec.Meta(ge=0)]
+MOST = 10**15
+"""No count, size or time is larger: 1 PB, or 30 million years. Beyond, reckoning would leave the floats."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Figure = Annotated[float, msgspec.Meta(ge=0, le=MOST)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
