@@ -43,7 +43,10 @@ def test_one_and_several() -> None:
         (json.dumps({**LEAST, "requests": [{"step": "a", "state": "done", "prompt_tokens": -1}]}), ">= 0 - at `$.req"),
         (with_figure("ttft_s", "1e200"), "Expected `float` <= 1000000000000000.0 - at `$.requests[0].ttft_s`"),
         (with_figure("ttft_s", "1e999"), "no run JSON: Number out of range"),
-        (with_figure("prompt_tokens", "9" * 17), "Expected `int` <= 1000000000000000 - at `$.requests[0].prompt_tokens`"),
+        (
+            with_figure("prompt_tokens", "9" * 17),
+            "Expected `int` <= 1000000000000000 - at `$.requests[0].prompt_tokens`",
+        ),
         (with_figure("prompt_tokens", "9" * 400), "at `$.requests[0].prompt_tokens`"),
         ('{"schema": 1, "runs":' + "[" * 100_000, "it is nested too deep"),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.core.present import status_view
+from mlxcache_tui.store import sessions
 from mlxcache_tui.store.paths import sessions_dir
 from mlxcache_tui.store.sessions import age_days, list_sessions, session_file, session_info, started_text
 from support.sessions import told, write
@@ -41,6 +42,37 @@ def test_a_damaged_or_foreign_file_is_listed_with_what_is_known(tmp_path: Path) 
     assert (info.requests, info.reuse, info.evictions, info.server) == (0, None, None, None)
     assert "\x1b" not in str(info.started)
     assert started_text(info.started) is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"tokens":{"count":"9"},"cached_tokens":1',
+        b'"tokens":{"count":9},"cached_tokens":"1"',
+        b'"tokens":[],"cached_tokens":-1',
+        b'"tokens":{"count":%s},"cached_tokens":1' % (b"9" * 400),
+    ],
+)
+def test_an_odd_figure_is_passed_over(odd: bytes) -> None:
+    lines = (b'{"t":"RequestComposed","at_ns":1', b'{"t":"LookedUp","at_ns":2,' + odd, b'{"t":"RequestEnded","at_ns":3')
+    path = sessions_dir() / "odd.jsonl"
+    path.write_bytes(b"".join(line + b',"key":"k"}\n' for line in lines))
+    (info,) = list_sessions()
+    assert (info.name, info.requests, info.reuse) == ("odd", 1, None)
+
+
+def test_one_bad_file_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bad", "good"):
+        write(sessions_dir() / f"{name}.jsonl", told())
+    real = sessions.session_info
+
+    def info(path: Path) -> sessions.SessionInfo:
+        if path.stem == "bad":
+            raise TypeError("nobody thought of this")
+        return real(path)
+
+    monkeypatch.setattr(sessions, "session_info", info)
+    assert [info.name for info in list_sessions()] == ["good"]
 
 
 def test_sessions_are_found_by_name_or_path(tmp_path: Path) -> None:

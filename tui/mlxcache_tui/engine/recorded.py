@@ -20,7 +20,7 @@ from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine import measure
 from mlxcache_tui.store.paths import PathsError, named_path, sessions_dir
 from mlxcache_tui.store.replay import SessionReader
-from mlxcache_tui.store.sessions import SessionInfo, session_file, session_info, started_text
+from mlxcache_tui.store.sessions import SessionInfo, session_file, session_glance, started_text
 
 NO_DIGEST = "none: a recorded session"
 _SESSION_HEAD = b'{"t":'
@@ -113,11 +113,9 @@ async def recorded_sessions(here: Path | None) -> AsyncIterator[SessionRow]:
     except PathsError:
         found = []  # told already, when the session began
     for path in ([here] if here is not None else []) + [path for path in found if path != here]:
-        try:
-            info = await asyncio.to_thread(session_info, path)
-        except OSError:
-            continue  # deleted meanwhile, or not written yet
-        yield _session_row(info, here=path == here, inside=path in found)
+        info = await asyncio.to_thread(session_glance, path)
+        if info is not None:
+            yield _session_row(info, here=path == here, inside=path in found)
 
 
 def _session_row(info: SessionInfo, *, here: bool, inside: bool) -> SessionRow:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -37,11 +37,18 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.path).stem
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _Tokens(msgspec.Struct):
+    count: _Count | None = None
+
+
 class _Line(msgspec.Struct):
     """What is needed of the events that are looked at; keys that one has not are None."""
 
     t: str
-    at_ns: int
+    at_ns: _Count
     started: str | None = None
     url: str | None = None
     model: str | None = None
@@ -49,9 +56,9 @@ class _Line(msgspec.Struct):
     key: str | None = None
     purpose: str | None = None
     warmup: bool = False
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    tokens: Any = None
+    prompt_tokens: _Count | None = None
+    cached_tokens: _Count | None = None
+    tokens: _Tokens | int | None = None
     flags: Any = None
 
 
@@ -78,11 +85,17 @@ def list_sessions(folder: Path | None = None) -> list[SessionInfo]:
     """
     found = []
     for path in sorted((folder or sessions_dir()).glob("*.jsonl")):
-        try:
-            found.append(session_info(path))
-        except OSError:
-            continue  # deleted meanwhile
+        if info := session_glance(path):
+            found.append(info)
     return found
+
+
+def session_glance(path: Path) -> SessionInfo | None:
+    """What one of many sessions holds; None if that cannot be told: it was deleted meanwhile, or not written yet."""
+    try:
+        return session_info(path)
+    except Exception:  # noqa: BLE001 - the boundary: one file, which may be anyone's, never hides the others
+        return None
 
 
 def session_info(path: Path) -> SessionInfo:
@@ -202,7 +215,7 @@ class _Glance:
             self._ended.add(key)
         else:
             prompt, cached = self._tokens.get(key, (None, None))
-            count = line.tokens.get("count") if isinstance(line.tokens, dict) else line.prompt_tokens
+            count = line.tokens.count if isinstance(line.tokens, _Tokens) else line.prompt_tokens
             self._tokens[key] = (
                 count if count is not None else prompt,
                 line.cached_tokens if line.cached_tokens is not None else cached,
