@@ -154,12 +154,14 @@ async def test_stop_keeps_what_was_measured_and_the_program_can_end_in_the_middl
         await pilot.press("ctrl+s")
         await until(pilot, lambda: (shown := view(app)) is not None and shown.runs[0].steps[0].done >= 1)
     assert state.server.phase == "exited"
-    # What the second run had measured when the program was quit is kept, as `run` keeps it.
-    (saved,) = (tmp_path / "home" / "state" / "saved").glob("*.json")
-    run = json.loads(saved.read_text())
-    assert run["interrupted"] is True
-    assert run["summary"]["requests"] >= 1
-    assert any(line.startswith("A long one, interrupted: ") and str(saved) in line for line in app.farewell)
+    # What both runs had measured when the program was quit is kept, as `run` keeps it.
+    saved = sorted((tmp_path / "home" / "state" / "saved").glob("*.json"))
+    assert len(saved) == 2
+    for file in saved:
+        run = json.loads(file.read_text())
+        assert run["interrupted"] is True
+        assert run["summary"]["requests"] >= 1
+        assert any(line.startswith("A long one, interrupted: ") and str(file) in line for line in app.farewell)
 
 
 async def test_a_sweep_runs_through_all_limits(tmp_path: Path) -> None:
