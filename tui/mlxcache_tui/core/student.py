@@ -1,7 +1,7 @@
 """Student's t distribution: its quantiles, without a library.
 
 The distribution function by the regularised incomplete beta function (continued fraction, Abramowitz and Stegun 26.5.8
-with 26.7.1), its inverse by bisection.
+with 26.7.1), its inverse by Newton's method.
 """
 
 import math
@@ -27,15 +27,18 @@ def t_quantile(probability: float, df: float) -> float:
         raise ValueError(f"no t quantile of {probability} with {df} degrees of freedom")
     if probability < 0.5:
         return -t_quantile(1 - probability, df)
-    low, high = 0.0, 1.0
-    while t_cdf(high, df) < probability and high < 1e12:
-        low, high = high, high * 2
+    t = 0.0
     for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if high - low <= _CLOSE * max(1.0, high):
+        step = (probability - t_cdf(t, df)) / _density(t, df)
+        t += step
+        if step <= _CLOSE * max(1.0, t):  # from 0 on the function bends down, so that no step goes too far
             break
-        low, high = (middle, high) if t_cdf(middle, df) < probability else (low, middle)
-    return (low + high) / 2
+    return t
+
+
+def _density(t: float, df: float) -> float:
+    front = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
+    return math.exp(front - (df + 1) / 2 * math.log1p(t * t / df))
 
 
 def _beta(x: float, a: float, b: float) -> float:
