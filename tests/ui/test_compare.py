@@ -10,7 +10,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from mlxcache_tui.core.compare_view import CompareView
+from mlxcache_tui.core.compare_view import CompareView, compare_view
 from mlxcache_tui.engine import recorded
 from mlxcache_tui.report.json import to_json
 from mlxcache_tui.store.paths import sessions_dir
@@ -376,3 +376,38 @@ async def test_sides_are_swapped_and_differences_meant_in_the_app(
         first = screen.body.text.splitlines()[0]
         await pilot.press("s")
         await until(pilot, lambda: screen.body.text.splitlines()[2] == first.replace("A ", "B ", 1))
+
+
+async def test_while_a_comparison_is_made_the_screen_lives_and_each_wish_is_reckoned_once(
+    sessions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, begun, made = threading.Event(), threading.Event(), list[str]()
+
+    def slow(*args: Any) -> CompareView:
+        assert threading.current_thread() is not threading.main_thread()
+        begun.set()
+        assert go_on.wait(30)
+        made.append(args[0].name)
+        return compare_view(*args)
+
+    monkeypatch.setattr("mlxcache_tui.ui.comparisons.compare_view", slow)
+    app = ReplayApp(sessions[1])
+    async with app.run_test(size=(120, 40)) as pilot:
+        picker = await picker_of(app, pilot)
+        await pilot.press("down", "enter")
+        await asyncio.to_thread(begun.wait, 30)
+        assert (note(picker), app.screen) == ("reading …", picker)
+        go_on.set()
+        screen = await opened(app, pilot)
+        go_on.clear()
+        begun.clear()
+        await pilot.press("s")
+        await asyncio.to_thread(begun.wait, 30)
+        await pilot.press("right")
+        assert screen.body.step == 0
+        assert "comparing …" in screen_lines(app)[-2]
+        go_on.set()
+        await until(pilot, lambda: screen.body.text.startswith("A  ") and "comparing …" not in screen_lines(app)[-2])
+        assert made == ["2026-11-01", "2026-11-02"]
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: app.screen is app.monitor)

@@ -1,9 +1,12 @@
-"""What the person does with comparisons: pick two sides, look at them, change them over, say what was meant."""
+"""What the person does with comparisons: pick two sides, look at them, change them over, say what was meant.
+
+Two long sessions take seconds to compare, so that is done on a thread.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from mlxcache_tui.core.compare_view import Side, compare_view
+from mlxcache_tui.core.compare_view import CompareView, Side, compare_view
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.ui.screens.compare import CompareScreen
 from mlxcache_tui.ui.screens.compare_picker import ComparePicker
@@ -45,6 +48,7 @@ class Comparisons:
 
         try:
             sides = await asyncio.to_thread(read_sides, a, b)
+            view = await asyncio.to_thread(compare_view, *sides)
         except ValueError as error:
             self._refuse(picker, str(error))
             return
@@ -53,7 +57,7 @@ class Comparisons:
             return
         if picker.is_current:
             picker.dismiss(None)
-            self.open(*sides)
+            self._show(sides, (), view)
         elif picker.is_attached:  # the help lies over it
             picker.say("read: ^s compares")
 
@@ -64,8 +68,14 @@ class Comparisons:
 
     def open(self, a: Side, b: Side, changed: tuple[str, ...] = ()) -> None:
         """Compare B with A. `changed` names the differences that were meant."""
-        self._sides, self._changed = (a, b), changed
-        self._app.push_screen(CompareScreen(compare_view(a, b, changed)), self._closed)
+        self._app.run_worker(self._open((a, b), changed), group="compare", exclusive=True)
+
+    async def _open(self, sides: tuple[Side, Side], changed: tuple[str, ...]) -> None:
+        self._show(sides, changed, await asyncio.to_thread(compare_view, *sides, changed))
+
+    def _show(self, sides: tuple[Side, Side], changed: tuple[str, ...], view: CompareView) -> None:
+        self._sides, self._changed = sides, changed
+        self._app.push_screen(CompareScreen(view), self._closed)
 
     def _closed(self, _: None) -> None:
         """All answers of two long sessions are let go."""
@@ -76,7 +86,14 @@ class Comparisons:
         if self._sides is None:
             return
         if event.meant:
-            self._changed += compare_view(*self._sides, self._changed).unmeant
+            self._changed = tuple(dict.fromkeys((*self._changed, *event.screen.unmeant)))
         else:
             self._sides = self._sides[::-1]
-        event.screen.show(compare_view(*self._sides, self._changed))
+        again = self._again(event.screen, self._sides, self._changed)
+        self._app.run_worker(again, group="compare", exclusive=True)
+
+    @staticmethod
+    async def _again(screen: CompareScreen, sides: tuple[Side, Side], changed: tuple[str, ...]) -> None:
+        view = await asyncio.to_thread(compare_view, *sides, changed)
+        if screen.is_attached:
+            screen.show(view)

@@ -116,6 +116,11 @@ class CompareScreen(ModalScreen[None]):
         """What is drawn."""
         return self.query_one(CompareBody)
 
+    @property
+    def unmeant(self) -> tuple[str, ...]:
+        """The differences that stand in the way of what is shown."""
+        return self._view.unmeant
+
     def on_mount(self) -> None:
         """The text has the focus so that the arrow keys scroll."""
         self.body.focus()
@@ -123,6 +128,7 @@ class CompareScreen(ModalScreen[None]):
     def show(self, view: CompareView) -> None:
         """Draw another comparison of the two."""
         self._view = view
+        self.query_one("#comparison").border_subtitle = ""
         self.body.show(view)
         self.refresh_bindings()
 
@@ -139,6 +145,7 @@ class CompareScreen(ModalScreen[None]):
             case "back":
                 self.dismiss(None)
             case "swap" | "meant":
+                self.query_one("#comparison").border_subtitle = "comparing …"
                 self.post_message(self.Wished(self, meant=wish == "meant"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
