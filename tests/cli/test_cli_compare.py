@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.cli.main import main
+from mlxcache_tui.core.compare import TOO_FEW
 from mlxcache_tui.report.json import to_json
 from support.fake_engine import FakeEngine
 from support.scenario_runs import TWO_QUESTIONS, run_of
@@ -30,6 +31,12 @@ def test_worse_is_1_and_no_worse_is_0(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "B is worse than A" in capsys.readouterr().out
     same = run_file(tmp_path, 10, steady)
     assert main(["compare", same, same]) in (0, 4)
+
+
+def test_the_help_says_the_same_of_times_as_the_note(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert TOO_FEW in " ".join(capsys.readouterr().out.split())
 
 
 def test_inconclusive_is_4(tmp_path: Path) -> None:

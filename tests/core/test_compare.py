@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlxcache_tui.core.compare import ALL, Comparison, Metric, compare
+from mlxcache_tui.core.compare import ALL, TOO_FEW, Comparison, Metric, compare
 from mlxcache_tui.core.run_file import Memory, Mlx, Request, Run, Server, Step
 
 
@@ -97,9 +97,18 @@ def test_one_pair_of_runs_is_never_worse_or_better_however_many_requests_it_has(
     assert metric(found, "ttft_s").verdict == "inconclusive"
     assert metric(found, "ttft_s").low == pytest.approx(3, abs=0.05)
     assert found.verdict == "inconclusive"
-    assert "takes 3 runs a side" in found.notes[0]
+    assert found.notes == (f"{TOO_FEW} (best: 5 runs a side, taken in turns)",)
     assert compare(a, a).verdict == "same"
     assert compare(b, a).verdict == "same"
+
+
+def test_one_run_a_side_says_what_it_says_it_does() -> None:
+    """Two requests show nothing, three can show that times are no worse; three runs have no need of the words."""
+    assert "3 requests a side or more can show that they are no worse" in TOO_FEW
+    for count, verdict in ((2, "inconclusive"), (3, "same")):
+        found = compare([run(*times(*[1.0] * count))], [run(*times(*[1.0] * count))])
+        assert (metric(found, "ttft_s").verdict, found.verdict, len(found.notes)) == (verdict, verdict, 1)
+    assert compare(runs(1.0, 1.0, 1.0), runs(1.0, 1.0, 1.0)).notes == ()
 
 
 def test_failed_and_warm_up_requests_do_not_count_in_times() -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from mlxcache_tui.core.compare import Comparison, compare
+from mlxcache_tui.core.compare import TOO_FEW, Comparison, compare
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.recorded import read_side
 from mlxcache_tui.report.compare import comparison_json, comparison_lines, comparison_markdown
@@ -18,8 +18,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "compare",
         help="is B worse than A? two sessions, or two results of run --json",
-        epilog="Exit status: 0 no worse, 1 worse, 2 bad input or not comparable, 4 inconclusive. Times need 3 values a "
-        "side: repeat steps, or give several runs a side (a1.json,a2.json,a3.json), taken in turns with the other's.",
+        epilog="Exit status: 0 no worse, 1 worse, 2 bad input or not comparable, 4 inconclusive. Give several runs a "
+        f"side (a1.json,a2.json,a3.json), taken in turns with the other's: {TOO_FEW}.",
     )
     parser.add_argument("a", metavar="A", help="a session, a run's JSON, or several with commas between them")
     parser.add_argument("b", metavar="B", help="what is judged against A")

@@ -30,6 +30,10 @@ THRESHOLD = 0.10
 CONFIDENCE = 0.90
 ENOUGH = 3
 """Values a side, at the least; fewer say nothing on times."""
+TOO_FEW = (
+    f"times of fewer than {ENOUGH} runs a side are never better or worse; {ENOUGH} requests a side or more can show "
+    "that they are no worse"
+)
 SHARE, LARGE_SHARE = 0.02, 0.05
 """Smallest difference of two cached ratios that may be one, and the one that is whatever it means for the reading."""
 ALL = None
@@ -129,7 +133,7 @@ def _other_prompts(pairs: "Pairs") -> tuple[str, ...]:
 def _too_few(pairs: "Pairs") -> tuple[str, ...]:
     if all(_by_run(one, other) for one, other in pairs.values()):
         return ()
-    return (f"times are told, not judged: that takes {ENOUGH} runs a side or more, taken in turns (5 are better)",)
+    return (f"{TOO_FEW} (best: 5 runs a side, taken in turns)",)
 
 
 def _not_whole(a: Sequence[Run], b: Sequence[Run], left_out: Sequence[str]) -> tuple[str, ...]:

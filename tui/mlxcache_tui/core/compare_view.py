@@ -31,8 +31,9 @@ WHOLE: dict[Verdict, str] = {
     "inconclusive": "inconclusive: this does not show that B is no worse",
 }
 RULE = (
-    f"Times and rates: worse or better where the whole {CONFIDENCE:.0%} interval of B ÷ A lies beyond {THRESHOLD:.0%}, "
-    f"from {ENOUGH} runs a side on. Cached ratio, evictions and failures are counted, so that they need no interval."
+    f"Times and rates, by the {CONFIDENCE:.0%} interval of B ÷ A: worse or better where all of it lies beyond "
+    f"{THRESHOLD:.0%}, from {ENOUGH} runs a side on; the same where all of it lies within, from {ENOUGH} values a side "
+    "on. Cached ratio, evictions and failures are counted, so that they need no interval."
 )
 _OBSERVED = {"observer": "observed", "log": "its log read", "client": "seen from outside"}
 
