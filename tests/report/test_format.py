@@ -30,6 +30,12 @@ def test_no_cell_breaks_a_markdown_table(text: str) -> None:
     assert lines[2].count("|") - lines[2].count("\\|") == 2
 
 
+def test_a_bar_is_escaped_once_in_a_table() -> None:
+    for cell, shown in (("a|b", "a\\|b"), ("a\\|b", "a\\\\\\|b")):
+        assert fmt.markdown_table(("x",), [(fmt.harmless(cell),)])[-1] == f"| {shown} |"
+    assert fmt.markdown_table(("x",), [("a|b",)])[-1] == "| a\\|b |"
+
+
 def test_marks_of_markdown_are_made_harmless() -> None:
     assert fmt.harmless("a <i> *c* [d]") == "a \\<i\\> \\*c\\* \\[d\\]"
     assert fmt.harmless("prompt_cache_size _so_ __init__") == "prompt_cache_size \\_so\\_ \\_\\_init\\_\\_"

@@ -1,6 +1,6 @@
 """The Markdown report: what each question of tuning is answered by."""
 
-from mlxcache_tui.report.markdown import limits_text, to_markdown
+from mlxcache_tui.report.markdown import to_markdown
 from support.fake_engine import FakeEngine
 from support.scenario_runs import TWO_QUESTIONS, run_of
 
@@ -93,7 +93,6 @@ def test_no_request_at_all_is_no_crash() -> None:
     assert "port 8080 is taken" in report
 
 
-def test_limits_are_sizes_a_person_reads() -> None:
-    assert limits_text({"prompt_cache_size": 2, "prompt_cache_bytes": 8_000_000}) == (
-        "prompt_cache_size 2, prompt_cache_bytes 8 MB"
-    )
+def test_limits_are_as_a_person_reads_them() -> None:
+    run, _ = run_of(combination={"prompt_cache_size": None, "prompt_cache_bytes": 8_000_000})
+    assert ": prompt_cache_size off, prompt_cache_bytes 8 MB" in to_markdown([run])

@@ -4,8 +4,10 @@ from typing import get_args
 
 import msgspec
 
+from mlxcache_tui.core.glossary import REASONS
+from mlxcache_tui.core.results import ReasonResult
 from mlxcache_tui.core.views import ReasonKind
-from mlxcache_tui.report.reading import REASONS, WORDS, in_short, notes_lines, words_lines
+from mlxcache_tui.report.reading import WORDS, in_short, notes_lines, words_lines
 from support.fake_engine import FakeEngine
 from support.scenario_runs import TWO_QUESTIONS, run_of
 
@@ -82,7 +84,15 @@ def test_the_authors_notes_are_paragraphs() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    assert set(REASONS) == set(get_args(ReasonKind)) - {"pending", "unknown"}
+    assert set(REASONS) == set(get_args(ReasonKind)) - {"pending"}
+
+
+def test_a_reason_that_is_not_known_is_explained_too() -> None:
+    run, _ = run_of()
+    (step, *_) = run.steps
+    first = msgspec.structs.replace(step.requests[0], reason=ReasonResult(kind="unknown", detail=""))
+    run = msgspec.structs.replace(run, steps=(msgspec.structs.replace(step, requests=(first,)),))
+    assert f"- **unknown**: {REASONS['unknown']}" in words_lines([run])
 
 
 def test_words_and_the_reasons_that_occur() -> None:

@@ -1,4 +1,6 @@
-"""The field's words, a plain sentence each, for the help screen."""
+"""The field's words, a plain sentence each, for the help screen and for reports."""
+
+from mlxcache_tui.core.views import ReasonKind
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
     ("token", "A piece of text, often a part of a word, that the model reads or writes as one unit."),
@@ -41,19 +43,19 @@ REQUEST_STATES: dict[str, str] = {
 }
 """What the state of a request means, for the help."""
 
-REASONS: dict[str, str] = {
-    "hit": "most of the prompt came from a stored entry",
-    "first": "nothing like it was sent to this server before",
-    "diverged": "the prompt differs from an earlier one too early; the detail shows where",
-    "in flight": "the same beginning was still being read for another request",
+REASONS: dict[ReasonKind, str] = {
+    "hit": "the beginning of the prompt was stored; only the rest was read",
+    "first": "nothing like it was sent to this server before: all of it was read",
+    "diverged": "like an earlier prompt up to a place; from that first difference on all was read again",
+    "in_flight": "the same beginning was still being read for another request, and can be reused only afterwards",
     "restarted": "it was stored before the server was started anew, which empties the cache",
-    "model changed": "another model, adapter or other template arguments than before",
-    "evicted": "its entry was thrown out: by which request, and by which limit",
+    "model_changed": "another model, adapter or other template arguments than before: nothing can be shared",
+    "evicted": "it was stored, and a limit of the cache threw it out before it was wanted again",
     "cancelled": "the earlier request was ended before its prompt was stored",
-    "sequential": "served one at a time, where no checkpoints are kept",
-    "not trimmable": "its entry is stored, but this model's cache cannot be cut back to the shared part",
-    "disabled": "a limit of 0: nothing is stored",
-    "not reported": "the server does not say how much it reused",
+    "sequential": "a seed, a draft model or kv-bits: such requests are served one at a time, without checkpoints",
+    "not_trimmable": "its entry is stored, but this model's cache cannot be cut back to the shared part",
+    "disabled": "a limit of 0: the server was told to keep nothing",
+    "not_reported": "the server does not say how much it reused",
     "unknown": "what is known does not tell why",
 }
-"""What the reasons of the column `why` mean, for the help."""
+"""What the reasons of the column `why` mean, for the help and for reports."""

@@ -74,7 +74,7 @@ def comparison_markdown(comparison: Comparison, names: tuple[str, str]) -> str:
         (answers.step, "same" if answers.same else "different", _short(answers.a), _short(answers.b))
         for answers in comparison.answers
     ]
-    lines += fmt.markdown_table(("step", "", "A", "B"), [tuple(map(_harmless, row)) for row in rows])
+    lines += fmt.markdown_table(("step", "", "A", "B"), [tuple(map(fmt.harmless, row)) for row in rows])
     lines += ["", *(f"- {note}" for note in comparison.notes), "", "---", "", RULE, ""]
     return "\n".join(lines)
 
@@ -119,7 +119,3 @@ def _answer_lines(answers: Answers) -> list[str]:
 def _short(text: str) -> str:
     line = fmt.one_line(text)
     return (line if len(line) <= ANSWER_LENGTH else line[: ANSWER_LENGTH - 1] + "…") or "(no text)"
-
-
-def _harmless(text: str) -> str:
-    return text.translate({ord(mark): f"\\{mark}" for mark in "\\`*_[]#<>"})

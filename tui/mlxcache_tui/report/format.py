@@ -10,6 +10,8 @@ from mlxcache_tui.core.units import seconds as seconds
 from mlxcache_tui.core.units import whole as whole
 
 _MARKS = re.compile(r"[\\`*\[\]#|<>]|(?<![^\W_])_|_(?![^\W_])")
+_PIPE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+"""A bar that ends a cell: `harmless` may have been there before."""
 
 
 def with_spread(spread: Spread | None, show: Callable[[float | None], str], n: int | None = None) -> str:
@@ -46,7 +48,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def _markdown_row(row: Sequence[str]) -> str:
-    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |"
+    return "| " + " | ".join(_PIPE.sub(r"\1\\|", one_line(cell)) for cell in row) + " |"
 
 
 def one_line(text: str) -> str:

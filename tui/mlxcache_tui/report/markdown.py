@@ -10,6 +10,7 @@ from typing import Any
 
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.scenario_values import flags_text
 from mlxcache_tui.core.summary import summarise, summarise_step
 from mlxcache_tui.core.sweep import sweep_points, sweep_text, values_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent, human_rate
@@ -80,26 +81,18 @@ def _sweep(runs: Sequence[RunResult]) -> list[str]:
     return ["## One row a limit", "", *said, *fmt.markdown_table(head, rows), *drawn]
 
 
-def _flags_text(flags: dict[str, Any]) -> str:
+def _set_flags(flags: dict[str, Any]) -> str:
     """The flags that are set, those of the cache first."""
     known = {name: value for name, value in flags.items() if value not in (None, False, "", {})}
     names = sorted(known, key=lambda name: not name.startswith("prompt_cache"))
-    return limits_text({name: known[name] for name in names}) or UNKNOWN
-
-
-def limits_text(flags: dict[str, Any]) -> str:
-    """`prompt_cache_size 2, prompt_cache_bytes 8.0 MB`."""
-    return ", ".join(
-        f"{name} {human_bytes(value) if name.endswith('_bytes') and isinstance(value, int) else value}"
-        for name, value in flags.items()
-    )
+    return flags_text({name: known[name] for name in names}) or UNKNOWN
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------
 
 
 def _run(run: RunResult) -> list[str]:
-    limits = limits_text(run.combination)
+    limits = flags_text(run.combination)
     parts = [
         [f"## {fmt.one_line(run.title)}: {limits}" if limits else "## What was run", "", *_conditions_of(run)],
         _section("In short", in_short(run)),
@@ -127,7 +120,7 @@ def _conditions_of(run: RunResult) -> list[str]:
         f"{'started for this run' if server.mode == 'launched' else 'running before, not ours'}, "
         f"{_SEEN[server.observed]}",
         f"- model: {server.model or UNKNOWN}, loaded in {fmt.seconds(server.load_s)}",
-        f"- flags: {_flags_text(server.flags)}",
+        f"- flags: {_set_flags(server.flags)}",
     ]
     if server.differences:
         lines.append(f"- **the server differs from the scenario:** {differences_text(server.differences)}")
@@ -212,7 +205,7 @@ def _conditions(steps: Sequence[StepResult]) -> list[str]:
 def _restart_text(step: StepResult) -> str:
     if not step.restarted:
         return ""
-    flags = limits_text(step.flags)
+    flags = flags_text(step.flags)
     return f"restarted{', ' + flags if flags else ''}, loaded in {fmt.seconds(step.load_s)}"
 
 

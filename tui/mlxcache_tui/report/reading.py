@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from mlxcache_tui.core import stats
-from mlxcache_tui.core.glossary import GLOSSARY
+from mlxcache_tui.core.glossary import GLOSSARY, REASONS
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.summary import summarise, summarise_step
 from mlxcache_tui.core.units import human_bytes, human_percent
@@ -21,20 +21,6 @@ OWN_WORDS = (
     ("—", "Unknown, which is not nothing."),
     ("†", "The first request after the server's start: slower for other reasons, so no baseline for cold ones."),
 )
-REASONS = {
-    "hit": "The beginning of the prompt was stored; only the rest was read.",
-    "first": "Nothing like it was sent before: all of it was read.",
-    "diverged": "Like an earlier prompt up to a place; from that first difference on all was read again.",
-    "in_flight": "The same words were still being read for another request, and can be reused only afterwards.",
-    "restarted": "It was stored by a server process that has ended.",
-    "model_changed": "Another model, adapter or template: nothing can be shared.",
-    "evicted": "It was stored, and a limit of the cache threw it out before it was wanted again.",
-    "cancelled": "The earlier request was cut off before it was stored.",
-    "sequential": "A seed, a draft model or kv-bits: such requests are served one at a time, without checkpoints.",
-    "not_trimmable": "This model's cache cannot be cut back to the part that is shared.",
-    "disabled": "The server was told to keep nothing.",
-    "not_reported": "The server does not tell what it reused.",
-}
 
 
 def notes_lines(run: RunResult) -> list[str]:

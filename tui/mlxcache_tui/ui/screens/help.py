@@ -99,8 +99,9 @@ def help_blocks(actions: Sequence[ActionInfo]) -> tuple[Block, ...]:
         blocks.append(Block("plain", ""))
     for place, bound in PANE_KEYS.items():
         blocks += _pane_keys(place, bound)
+    reasons = {REASON_SIGNS[kind].word: meaning for kind, meaning in REASONS.items()}
     blocks += _signs("Signs: the state of a request", REQUEST_SIGNS.values(), REQUEST_STATES)
-    blocks += _signs("Signs: why it was reused, or was not", REASON_SIGNS.values(), REASONS)
+    blocks += _signs("Signs: why it was reused, or was not", REASON_SIGNS.values(), reasons)
     blocks.append(Block("heading", "Words"))
     longest = max(len(word) for word, _ in GLOSSARY) + 2
     blocks.extend(Block("plain", f"{word:<{longest}}{meaning}", longest) for word, meaning in GLOSSARY)
