@@ -1,5 +1,7 @@
 """The Markdown report: what each question of tuning is answered by."""
 
+import msgspec
+
 from mlxcache_tui.report.markdown import to_markdown
 from support.fake_engine import FakeEngine
 from support.scenario_runs import TWO_QUESTIONS, run_of
@@ -94,5 +96,5 @@ def test_no_request_at_all_is_no_crash() -> None:
 
 
 def test_limits_are_as_a_person_reads_them() -> None:
-    run, _ = run_of(combination={"prompt_cache_size": None, "prompt_cache_bytes": 8_000_000})
-    assert ": prompt_cache_size off, prompt_cache_bytes 8 MB" in to_markdown([run])
+    run = msgspec.structs.replace(run_of()[0], combination={"draft_model": None, "prompt_cache_bytes": 8_000_000})
+    assert ": draft_model off, prompt_cache_bytes 8 MB" in to_markdown([run])
