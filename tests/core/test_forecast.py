@@ -167,11 +167,9 @@ def test_what_still_runs_is_said_to_be_missing() -> None:
     draft = Draft(user="another", policy_text=POLICY)
     assert not forecast(made.state, draft).more
     made.compose("b", system="else")
-    assert forecast(made.state, draft).more == (
-        "! #2 is still running: what that stores and throws out is not counted",
-    )
+    assert forecast(made.state, draft).more == ("! #2 still runs: what it will store is not counted",)
     made.compose("c", system="else")
-    assert forecast(made.state, draft).more[0].startswith("! 2 requests are still running")
+    assert forecast(made.state, draft).more[0].startswith("! 2 requests still run: what they")
 
 
 def test_a_policy_that_is_being_read_would_be_read_twice() -> None:
@@ -179,7 +177,7 @@ def test_a_policy_that_is_being_read_would_be_read_twice() -> None:
     made.server()
     made.compose("a", system=POLICY)
     (line,) = forecast(made.state, Draft(user="another", policy_text=POLICY)).more
-    assert line == "! #1 has the same text and is not stored yet: sent now, it is read twice; wait for it"
+    assert line == "! #1 has not stored this text yet: wait, or read it twice"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,15 @@ def test_a_bar_is_drawn_over_itself() -> None:
     assert [row.text for row in story.state.log.rows] == ["20 %", "done"]
 
 
+def test_looks_whether_the_server_is_well_are_one_line_the_last() -> None:
+    story = Story()
+    look = '127.0.0.1 - - [29/Nov/2026 20:17:{:02d}] "GET /health HTTP/1.1" 200 -'
+    read(story, look.format(1), look.format(2), "else")
+    read(story, look.format(3))
+    read(story, look.format(4))
+    assert [row.text for row in story.state.log.rows] == [look.format(2), "else", look.format(4)]
+
+
 def test_the_ring_is_bounded_and_numbers_go_on() -> None:
     story = Story()
     read(story, *(str(number) for number in range(LOG_LINES + 5)))

@@ -1,5 +1,7 @@
 """State to views."""
 
+import pytest
+
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.present import (
     Presenter,
@@ -90,6 +92,17 @@ def test_an_evicted_entry_stays_for_a_while_with_the_rule() -> None:
     story.evict(1, "b", limit=1)
     gone = cache_view(story.state).entries[-1]
     assert (gone.gone, gone.gone_text) == ("evicted", "by #2 · count 1")
+
+
+@pytest.mark.parametrize("phase", ["exited", "unreachable"])
+def test_of_a_server_that_is_gone_nothing_is_said_to_be_there(phase: ev.ServerPhase) -> None:
+    story = two_questions()
+    story.tell(ev.MlxMemorySampled(at_ns=story.tick(), origin="observer", active=5, pool=5, peak=9))
+    story.tell(ev.ServerPhaseChanged(at_ns=story.tick(), origin="process", phase=phase, text="gone"))
+    cache, memory = cache_view(story.state), memory_view(story.state)
+    assert (cache.note, cache.entries, cache.count, cache.bytes) == ("no server", (), None, None)
+    assert (memory.now, memory.mlx_active, memory.mlx_pool, memory.weights, memory.cache) == (None,) * 5
+    assert memory.mlx_peak == 9
 
 
 def test_a_stock_server_claims_only_its_counters() -> None:

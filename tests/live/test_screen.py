@@ -10,7 +10,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static, TextArea
 
 from mlxcache_tui.core.commands import ServerSpec
+from mlxcache_tui.core.flags import ServerHelp
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.engine import face
 from mlxcache_tui.store.paths import state_dir
 from mlxcache_tui.store.replay import read_session
 from mlxcache_tui.ui.app import MonitorApp
@@ -154,6 +156,31 @@ async def test_the_server_stops_with_us_though_our_last_steps_fail(
             await ready(app, pilot)
     assert app.engine is not None
     assert app.engine.state.server.phase == "exited"
+
+
+async def test_the_form_may_be_left_while_the_server_is_asked_for_its_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: str) -> ServerHelp:
+        asked.set()
+        await answer.wait()
+        return ServerHelp(mlx_lm="0.32.2")
+
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        monkeypatch.setattr(face, "read_server_help", slow)
+        app.action_server()
+        await asked.wait()
+        await shown(pilot, lambda: isinstance(app.screen, StartForm) and app.focused)
+        assert app.screen.query_one("#form").border_title == "Restart the server: its cache starts empty"
+        await pilot.press("escape")
+        await shown(pilot, lambda: app.screen is app.monitor)
+        answer.set()
+        await pilot.press("ctrl+s")
+        await answered(app, pilot, 1)
 
 
 async def test_above_the_detail_the_palette_has_what_works_there(tmp_path: Path) -> None:

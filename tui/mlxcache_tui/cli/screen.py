@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     from mlxcache_tui.ui.app import MonitorApp
 
     app = MonitorApp(settings, _reports)
-    status = app.run() or 0
+    app.run()
+    status = app.return_code or 0
     with contextlib.suppress(OSError):  # a terminal that hung up hears nothing
         for line in app.farewell:
             print(line, flush=True)

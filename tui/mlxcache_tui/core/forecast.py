@@ -271,10 +271,11 @@ def _running(state: SessionState, draft: Draft, best: Match | None) -> list[str]
     first = text_id_of(draft.system or draft.user)
     alike = next((r for r in running if r.messages and r.messages[0][1] == first), None)
     if alike is not None and best is None:
-        return [f"! #{alike.number} has the same text and is not stored yet: sent now, it is read twice; wait for it"]
+        return [f"! #{alike.number} has not stored this text yet: wait, or read it twice"]
     if running:
-        which = f"#{running[0].number} is" if len(running) == 1 else f"{len(running)} requests are"
-        return [f"! {which} still running: what that stores and throws out is not counted"]
+        one = len(running) == 1
+        which = f"#{running[0].number} still runs: what it" if one else f"{len(running)} requests still run: what they"
+        return [f"! {which} will store is not counted"]
     return []
 
 

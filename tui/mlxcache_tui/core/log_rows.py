@@ -18,9 +18,15 @@ def append_lines(state: SessionState, lines: tuple[LogLine, ...], *, replace_las
     log = state.log
     log.read = True
     for index, line in enumerate(lines):
-        if index == 0 and replace_last and log.rows and log.rows[-1].kind == "bar":
+        bar_goes_on = index == 0 and replace_last and log.rows and log.rows[-1].kind == "bar"
+        if bar_goes_on or (_is_look(line.text) and log.rows and _is_look(log.rows[-1].text)):
             log.rows.pop()
         _append(state, line.text, line.kind, line.level, _owner_of(state, line.text))
+
+
+def _is_look(text: str) -> bool:
+    """Whether somebody looked whether the server is well: a watcher does so every few seconds, the last look stays."""
+    return '"GET /health HTTP' in text
 
 
 def mark(state: SessionState, text: str, request: int | None = None) -> None:

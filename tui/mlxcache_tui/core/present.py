@@ -125,7 +125,18 @@ def cache_view(state: SessionState) -> CacheView:
     stored = sorted(cache.stored.values(), key=lambda r: ("assistant", "user", "system").index(r.type))
     victim = next_victim((r.entry, r.type) for r in cache.stored.values())
     observed = cache.known == "observer"
-    if not observed and cache.inferred.model is not None and state.server.phase not in _GONE:
+    if state.server.phase in _GONE:
+        return CacheView(
+            known="unknown",
+            note="no server",
+            entries=(),
+            count=None,
+            max_count=cache.max_count,
+            bytes=None,
+            max_bytes=cache.max_bytes,
+            counted_text="",
+        )
+    if not observed and cache.inferred.model is not None:
         return _inferred_view(state, cache.inferred.model)
     return CacheView(
         known=cache.known,
@@ -190,8 +201,6 @@ def _inferred_row(state: SessionState, entry: InferredEntry, *, victim: int | No
 
 def _cache_note(state: SessionState) -> str:
     cache, server = state.cache, state.server
-    if server.phase in _GONE:
-        return "no server"
     if cache.known == "observer":
         return ""
     if server.observed:
@@ -240,11 +249,14 @@ def _entry_row(state: SessionState, record: EntryRecord, *, victim: int | None) 
 def memory_view(state: SessionState) -> MemoryView:
     """The memory pane."""
     memory, server = state.memory, state.server
-    last = memory.samples[-1] if memory.samples else None
+    # What a server that is gone had is history: the graph and the peak.
+    gone = server.phase in _GONE
+    last = memory.samples[-1] if memory.samples and not gone else None
+    mlx = None if gone else memory.mlx
     now = last.bytes if last else None
-    weights = server.loaded.weights_bytes if server.loaded else None
-    cache = state.cache.bytes if state.cache.known == "observer" else None
-    pool = memory.mlx.pool if memory.mlx else None
+    weights = server.loaded.weights_bytes if server.loaded and not gone else None
+    cache = state.cache.bytes if state.cache.known == "observer" and not gone else None
+    pool = mlx.pool if mlx else None
     parts = (weights, cache, pool)
     explained = sum(part for part in parts if part is not None)
     other = None if now is None or None in parts else max(0, now - explained)
@@ -257,7 +269,7 @@ def memory_view(state: SessionState) -> MemoryView:
         limit=last.limit if last else None,
         limit_name="wired limit" if last and last.source == "footprint" else "limit",
         pressure=last.pressure if last else None,
-        mlx_active=memory.mlx.active if memory.mlx else None,
+        mlx_active=mlx.active if mlx else None,
         mlx_pool=pool,
         mlx_peak=memory.mlx_peak,
         weights=weights,

@@ -18,7 +18,7 @@ from mlxcache_tui.models.blas import fast_blas
 from mlxcache_tui.models.fetch import DemoModelError, DemoProgress, ensure_demo_model
 from mlxcache_tui.sources import ports
 from mlxcache_tui.sources.child import Child, server_python
-from mlxcache_tui.store.paths import PathsError, server_log_path, socket_path
+from mlxcache_tui.store.paths import PathsError, loose_path, server_log_path, socket_path
 
 DEMO = "demo:"
 """Prefix of a model name that stands for an embedded model (`demo:tiny`)."""
@@ -80,7 +80,7 @@ async def resolve_model(
 
 
 def _named_model(name: str) -> str:
-    folder = Path(name).expanduser()
+    folder = loose_path(name)
     if not name.startswith(("/", "./", "../", "~")):
         return name
     if not folder.is_dir():

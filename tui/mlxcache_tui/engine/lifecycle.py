@@ -23,7 +23,7 @@ from mlxcache_tui.sources.child import Child, command_of, exit_of, is_held, mode
 from mlxcache_tui.sources.health import probe
 from mlxcache_tui.sources.logtail import tail
 from mlxcache_tui.sources.observer_link import Heard, follow
-from mlxcache_tui.store.paths import PathsError, socket_path
+from mlxcache_tui.store.paths import PathsError, loose_path, socket_path
 
 Emit = Callable[[ev.AnyEvent], None]
 Spawn = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
@@ -284,7 +284,7 @@ class Lifecycle:
     # --- somebody else's ---
 
     def _attach(self, address: Address, command: AttachServer) -> None:
-        log_path = str(Path(command.log_path).expanduser()) if command.log_path else None
+        log_path = command.log_path and str(loose_path(command.log_path))
         self._emit(
             ev.ServerTargeted(
                 at_ns=self._clock(),
@@ -364,8 +364,8 @@ class Lifecycle:
 
     async def _look(self, url: str, port: int | None) -> None:
         vitals = self._vitals
-        # Models once for a server: mlx_lm searches its model folder, and logs a traceback if there is none.
-        health = await probe(url, models=self._models is None and not vitals.ours)
+        # Models once for a server, and of mlx_lm only where its process cannot be looked at.
+        health = await probe(url, models=self._models is None and not vitals.ours, spare_mlx_lm=port is not None)
         if self._models is None and health.reachable and not vitals.ours:
             self._identify(health.software, health.models or ())
         if health.worker_dead:

@@ -38,18 +38,21 @@ class Health(NamedTuple):
         return self.health == 503 and self.health_text == "unavailable" and self.software in ("mlx_lm", None)
 
 
-async def probe(url: str, *, models: bool = True, timeout_s: float = PROBE_SECONDS) -> Health:
-    """Ask `/health`, and `/v1/models` unless `models` is false.
+async def probe(
+    url: str, *, models: bool = True, spare_mlx_lm: bool = False, timeout_s: float = PROBE_SECONDS
+) -> Health:
+    """Ask `/health`, and `/v1/models` unless `models` is false; `spare_mlx_lm`: or unless it is mlx_lm.
 
-    A watcher that asks again and again leaves `models` out: mlx_lm searches its model folder for each of them, and
-    writes a traceback to its log if there is none. Takes at most twice `timeout_s`, seconds.
+    mlx_lm searches its model folder for the models, and writes a traceback to its log if there is none: it is not asked
+    again and again, nor where its process tells the model. Takes at most twice `timeout_s`, seconds.
     """
     health = await get(url, "/health", timeout_s)
     if isinstance(health, str):
         return Health(reachable=False, error=health)
     status = _field(health.body, "status")
     text = one_line(status, 80) if isinstance(status, str) else None
-    listed = await get(url, "/v1/models", timeout_s) if models else "not asked"
+    asked = models and not (spare_mlx_lm and _software(health.headers, text, b"") == "mlx_lm")
+    listed = await get(url, "/v1/models", timeout_s) if asked else "not asked"
     listing = listed if isinstance(listed, Reply) else None
     return Health(
         reachable=True,

@@ -31,6 +31,14 @@ def named_path(name: str) -> Path:
         raise FileNotFoundError(errno.ENOENT, f"no home is known for {Path(name).parts[0]}", name) from error
 
 
+def loose_path(name: str) -> Path:
+    """The same; as it was typed where there is no such home: whoever opens it tells that nothing is there."""
+    try:
+        return named_path(name)
+    except OSError:
+        return Path(name)
+
+
 def scenarios_dir() -> Path:
     """The shipped scenarios: inside the installed package, else at the top of the checkout."""
     package = Path(__file__).resolve().parents[1]

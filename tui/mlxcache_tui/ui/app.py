@@ -112,7 +112,7 @@ class MonitorApp(App[int]):
     @on(StateChanged)
     def _redraw(self) -> None:
         # While the program ends its panes are gone, and the server's last words still come.
-        if self.engine is None or not self.is_running or not self.monitor.is_mounted:
+        if self.engine is None or not self.is_running or not self.monitor.query(Composer):
             return
         parts, self._changed = self._changed, set()
         self.before_redraw()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlxcache_tui.ui.app import MonitorApp
 
 STARTING: tuple[ServerPhase, ...] = ("none", "starting", "fetching")
+GONE: tuple[ServerPhase, ...] = ("none", "exited", "unreachable")
 BAD: tuple[ServerPhase, ...] = ("exited", "unreachable", "worker_dead", "not_answering")
 
 
@@ -37,7 +38,14 @@ class Servers:
 
     def open_form(self, note: str = "", conflict: str = "") -> None:
         """The start form, filled with what runs now."""
-        form = StartForm(spec=self._spec, note=note, conflict=conflict)
+        server = self._app.engine.state.server if self._app.engine is not None else None
+        form = StartForm(
+            spec=self._spec,
+            note=note,
+            conflict=conflict,
+            replaces=server is not None and server.mode == "launched" and server.phase not in GONE,
+            attach_url=server.url if server is not None and server.mode == "attached" else None,
+        )
         self._app.push_screen(form, self._chosen)
         self._asking = self._app.run_worker(self._ask_flags(form), group="server-help", exclusive=True)
 
@@ -51,10 +59,12 @@ class Servers:
     async def _ask_flags(self, form: StartForm) -> None:
         if self._app.engine is not None:
             server_help = await self._app.engine.server_help(self._spec.python if self._spec else None)
-            if form.is_mounted:
+            if form.is_attached:
                 await form.show_server_help(server_help)
 
     def _chosen(self, choice: "cmd.ServerSpec | cmd.AttachServer | None") -> None:
+        if self._asking is not None:
+            self._asking.cancel()  # the form that the answer was for is closed
         if isinstance(choice, cmd.ServerSpec):
             self._spec = choice
             self._app.submit(cmd.StartServer(spec=choice))
@@ -82,8 +92,9 @@ class Servers:
             return
         before, self._phase = self._phase, server.phase
         if server.phase in BAD and server.text != "stopped":
-            self._app.notify(server.text, title="server", severity="error", markup=False)
             if server.phase == "exited" and before in STARTING and self._app.screen is self._app.monitor:
                 # What was asked for did not start: it stands in the form, to be mended.
                 taken = server.text.startswith("port ")
                 self.open_form(conflict=server.text if taken else "", note="" if taken else server.text)
+            else:
+                self._app.notify(server.text, title="server", severity="error", markup=False)

@@ -95,13 +95,20 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         spec: ServerSpec | None = None,
         note: str = "",
         conflict: str = "",
+        replaces: bool = False,
+        attach_url: str | None = None,
     ) -> None:
-        """`server` None: still being asked, see `show_server_help`. `spec` fills the fields; `note` heads the form."""
+        """`server` None: still being asked, see `show_server_help`. `spec` fills the fields; `note` heads the form.
+
+        `replaces`: a server of ours is there, whose place the new one takes. `attach_url`: the one that is watched.
+        """
         super().__init__()
         self._server = server
         self._spec = spec or ServerSpec(model=DEFAULT_MODEL)
         self._note = note
         self._conflict = conflict
+        self._replaces = replaces
+        self._attach_url = attach_url or f"http://{self._spec.host}:{self._spec.port or 8080}"
         self._values: dict[str | None, str] = {}
         """What each field held when it last changed."""
 
@@ -109,8 +116,9 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
         """Model, address, flags, then attaching; the focused field is explained at the bottom."""
         spec = self._spec
         with Vertical(id="form") as form:
-            form.border_title = "Start a server"
-            form.border_subtitle = "tab ↑ ↓ fields · ^s start · esc close"
+            verb = "restart" if self._replaces else "start"
+            form.border_title = "Restart the server: its cache starts empty" if self._replaces else "Start a server"
+            form.border_subtitle = f"tab ↑ ↓ fields · ^s {verb} · esc close"
             with VerticalScroll(id="fields", can_focus=False):
                 if self._note:
                     yield Static(self._note, id="note", markup=False)
@@ -136,12 +144,12 @@ class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
                     yield PlainInput(id="more-flags", placeholder="--max-tokens 256 …")
                 yield Static("", id="more-flags-error", classes="error", markup=False)
                 with Horizontal(classes="row", id="buttons"):
-                    yield Button("Start (^s)", id="start", variant="primary", compact=True)
+                    yield Button(f"{verb.capitalize()} (^s)", id="start", variant="primary", compact=True)
                     yield Button("Close", id="cancel", compact=True)
                 yield Static("Or attach to a server that runs already", classes="section")
                 with Horizontal(classes="row"):
                     yield Label("address", classes="name")
-                    yield PlainInput(f"http://{spec.host}:{spec.port or 8080}", id="attach-url")
+                    yield PlainInput(self._attach_url, id="attach-url")
                 with Horizontal(classes="row"):
                     yield Label("its log file", classes="name")
                     yield PlainInput(id="attach-log", placeholder="none")
