@@ -29,8 +29,8 @@ Emit = Callable[[ev.AnyEvent], None]
 Spawn = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 Send = Callable[[Draft], "asyncio.Task[None] | None"]
 
-POLL_S = 0.1
-END_POLL_S = 0.05
+POLL_S, END_POLL_S, EXIT_POLL_S = 0.1, 0.05, 0.25
+"""The last: between two looks at whether our server has ended by itself, all its life long, so that each costs."""
 STOP_PATIENCE_S = 2.0
 """Seconds that a server gets to end by itself; it saves nothing, and SIGTERM ends it at once."""
 LOOK_S = 2.0
@@ -228,7 +228,7 @@ class Lifecycle:
 
     async def _watch_exit(self, launched: Launched) -> None:
         while (status := launched.child.poll()) is None:  # noqa: ASYNC110 - a process has no event to wait for
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(EXIT_POLL_S)
         self._say_exited(launched.child, status)
         launched.socket.unlink(missing_ok=True)
 

@@ -18,6 +18,8 @@ HISTORY_BYTES = 8_000_000
 """Read of what a log already holds; a server may have written gigabytes before we came."""
 PARTIAL_PATIENCE_S = 2.0
 """Seconds after which a last line without an end is shown as it is."""
+QUIET_LOOKS, QUIET_TIMES = 20, 2.5
+"""After so many looks that found nothing the next ones are so many times as far apart: each wakes the processor."""
 
 Emit = Callable[[AnyEvent], None]
 Clock = Callable[[], int]
@@ -26,15 +28,16 @@ Clock = Callable[[], int]
 async def tail(path: Path, emit: Emit, clock: Clock, *, from_start: bool, poll_s: float = 0.1) -> None:
     """Emit what is written to `path`, until cancelled: `LogRead`, `CacheCounted`, `ModelFetchProgressed`.
 
-    Looks every `poll_s` seconds. `from_start` tells whether what is in the file already is read (at most the last
-    8 MB). A file that cannot be read becomes one `Noticed`, and is tried again. What was written before the
-    cancellation is read to its end.
+    Looks every `poll_s` seconds, less often while nothing is written. `from_start` tells whether what is in the file
+    already is read (at most the last 8 MB). A file that cannot be read becomes one `Noticed`, and is tried again. What
+    was written before the cancellation is read to its end.
     """
     follower = _Follower(path, emit, clock, from_start=from_start)
+    quiet = 0
     try:
         while True:
-            pause = 0.0 if follower.step() else poll_s
-            await asyncio.sleep(pause)
+            quiet = 0 if follower.step() else quiet + 1
+            await asyncio.sleep(0 if not quiet else poll_s if quiet < QUIET_LOOKS else QUIET_TIMES * poll_s)
     finally:
         follower.finish()
 
