@@ -8,6 +8,8 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median, quantiles
 
+import pytest
+
 from bench.conftest import Budget, Figure
 from bench.live import BusyLog, Live, live
 from bench.program import wait_for
@@ -52,7 +54,9 @@ def differences_ms(events: list[AnyEvent]) -> list[float]:
     return [(shown - stamped) / 1e6 for shown, stamped in ttfts]
 
 
-def test_ttft_is_that_of_the_observer(tmp_path: Path, budget: Budget) -> None:
+def test_ttft_is_that_of_the_observer(tmp_path: Path, budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The model's threads would take every core in turns; where it runs on a GPU the viewer has cores of its own.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     events: list[AnyEvent] = []
     with live(tmp_path) as running:
         running.program.shown_ns("Composer")

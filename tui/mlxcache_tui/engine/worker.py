@@ -1,6 +1,7 @@
 """The engine's thread: one asyncio loop on which the sources run and the commands are carried out."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -20,6 +21,8 @@ from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.lifecycle import Lifecycle
 from mlxcache_tui.sources.http import Sender
 
+SWITCH_S = 0.0005
+"""After so long a thread that draws gives way to this one, which stamps what arrives: Python waits for 5 ms."""
 KEPT_KEYS = 1_000
 """Requests of ours whose text the observer may still tell: it is a moment behind, at most."""
 TOLD_REQUESTS = 200
@@ -56,6 +59,7 @@ class Worker:
 
     def start(self) -> None:
         """Start the thread."""
+        sys.setswitchinterval(SWITCH_S)
         self._thread.start()
 
     def stop(self) -> None:

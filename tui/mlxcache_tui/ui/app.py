@@ -3,7 +3,7 @@
 import asyncio
 import importlib
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,9 +54,12 @@ class MonitorApp(App[int]):
     ENABLE_COMMAND_PALETTE = True
     NOTIFICATION_TIMEOUT = NOTICE_S
 
-    def __init__(self, settings: Settings, reporter: Reporter | None = None) -> None:
-        """`reporter` makes the files that a scenario's results are saved as."""
+    def __init__(
+        self, settings: Settings, reporter: Reporter | None = None, opened: Callable[[], None] | None = None
+    ) -> None:
+        """`reporter` makes the files that a scenario's results are saved as; `opened` is called when all is there."""
         super().__init__()
+        self._opened = opened
         self.settings = settings
         self.reporter = reporter
         self.engine: Face | None = None
@@ -102,6 +105,8 @@ class MonitorApp(App[int]):
         self._folded(ALL_PARTS)
         if self.settings.start is None:
             self.servers.open_form()
+        if self._opened is not None:
+            self._opened()
 
     # --- from the engine to the screen ---
 
