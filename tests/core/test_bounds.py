@@ -97,6 +97,13 @@ def test_what_stays_tells_of_what_went_by_its_number() -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_the_first_of_its_kind_is_so_as_far_back_as_is_kept() -> None:
+    reason = four_requests().state.requests["d"].reason
+    assert reason is not None
+    assert reason.evidence == ("nothing like it was sent in the last 2 requests",)
+
+
+@pytest.mark.usefixtures("small")
 def test_the_rows_of_a_presenter_go_with_the_requests() -> None:
     story, presenter = Story(), Presenter()
     story.compose("a")

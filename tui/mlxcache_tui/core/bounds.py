@@ -4,6 +4,7 @@ All of it is in the session file still, and the running figures (`tally`) go on 
 `bounded` keeps everything: a report tells of all requests.
 """
 
+from mlxcache_tui.core import alike
 from mlxcache_tui.core.state import CacheState, RequestState, SessionState
 
 KEPT_REQUESTS = 10_000
@@ -45,6 +46,7 @@ def _let_go(state: SessionState, request: RequestState) -> None:
     del state.requests[request.key]
     state.open.pop(request.key, None)
     state.dirty.pop(request.key, None)
+    alike.drop(state, request)
     state.let_go += 1
     state.size -= request.size
     for text_id in _text_ids(request):

@@ -6,6 +6,7 @@ what was reused (C) and the prompt's length (P) decide together, with the fate o
 
 from dataclasses import dataclass
 
+from mlxcache_tui.core import alike
 from mlxcache_tui.core.infer import reason_of_loss
 from mlxcache_tui.core.state import EntryRecord, Lookup, Reason, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
@@ -170,7 +171,7 @@ def _template_cut(state: SessionState, request: RequestState, base: RequestState
 def _nothing_like_it(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
     """The server has no prompt with more than the template in common: is there a request that should have been one?"""
     shared = lookup.tokens.shared
-    twin = _earlier_twin(state, request)
+    twin = alike.earlier(state, request)
     if twin is not None and twin.messages[0] == request.messages[0]:
         if twin.epoch != request.epoch:
             text = f"#{twin.number} met the server before it was restarted; a restart empties the cache"
@@ -187,29 +188,18 @@ def _nothing_like_it(state: SessionState, request: RequestState, lookup: Lookup)
     elif twin is not None and (difference := first_difference(state, request, twin)) is not None:
         return _diverged(state, request, twin, shared, difference)
     head = f"; the {shared} tokens shared with others are the template's" if shared else ""
-    return Reason("first", "first", (f"nothing like it was sent before{head}",), shared_tokens=shared)
+    return Reason("first", "first", (f"nothing like it was sent {_before(state)}{head}",), shared_tokens=shared)
+
+
+def _before(state: SessionState) -> str:
+    """How far back the session looks: of a long one the oldest requests are let go."""
+    return f"in the last {len(state.requests)} requests" if state.let_go else "before"
 
 
 def _other_model(base: RequestState, lookup: Lookup) -> Reason:
     theirs = base.lookup.model if base.lookup else None
     text = f"#{base.number} ran on {theirs}, this one on {lookup.model}; each has a cache of its own"
     return Reason("model_changed", f"other model than #{base.number}", (text,), from_request=base.number)
-
-
-def _earlier_twin(state: SessionState, request: RequestState) -> RequestState | None:
-    """The latest earlier request with the same first message, else one under the same policy label."""
-    first = request.messages[0] if request.messages else None
-    labelled = None
-    for earlier in reversed(state.requests.values()):
-        if earlier is request or earlier.purpose == "readiness" or not earlier.messages:
-            continue
-        if earlier.composed_ns > request.composed_ns or earlier.epoch < state.server.first_epoch:
-            continue
-        if earlier.messages[0] == first:
-            return earlier
-        if labelled is None and earlier.policy == request.policy and request.policy in state.policies:
-            labelled = earlier
-    return labelled
 
 
 def _diverged(
@@ -338,13 +328,13 @@ def diagnose_unobserved(state: SessionState, request: RequestState) -> Reason | 
         return None if request.outcome != "done" else Reason("not_reported", "no usage reported")
     if request.cached_tokens is None:
         return Reason("not_reported", "cached tokens not reported")
-    cached, twin = request.cached_tokens, _earlier_twin(state, request)
+    cached, twin = request.cached_tokens, alike.earlier(state, request)
     number = twin.number if twin else None
     if cached >= request.prompt_tokens / 2:
         whose = f" of #{number}" if twin and twin.messages[0] == request.messages[0] else ""
         return Reason("hit", f"hit: {cached} tokens{whose}", from_request=number, shared_tokens=cached, inferred=True)
     if twin is None:
-        return Reason("first", "first", ("no request like it was sent from here",), inferred=True)
+        return Reason("first", "first", (f"no request like it was sent from here {_before(state)}",), inferred=True)
     if (others := other_parameters(request, twin)) and request.params.get("model") != twin.params.get("model"):
         return Reason("model_changed", f"other model than #{number}", others, from_request=number, inferred=True)
     if twin.messages[0] != request.messages[0]:

@@ -3,7 +3,7 @@
 from sys import intern
 from typing import Literal
 
-from mlxcache_tui.core import bounds, infer, tally
+from mlxcache_tui.core import alike, bounds, infer, tally
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.diagnose import diagnose_unobserved
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
@@ -98,6 +98,7 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
     state.requests[event.key] = request
     state.dirty[event.key] = None
     tally.composed(state, request)
+    alike.add(state, request)
     bounds.take_in(state, request)
 
 

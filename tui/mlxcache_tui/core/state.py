@@ -363,6 +363,9 @@ class SessionState:
     open: dict[str, RequestState] = field(default_factory=dict)
     """Those of them that are in work."""
     tally: Tally = field(default_factory=Tally)
+    beginnings: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """Keys of requests by their first message, and by their policy if it is a known one; `core.alike` keeps both."""
+    labelled: dict[str, list[str]] = field(default_factory=dict)
     bounded: bool = field(default=True, compare=False)
     let_go: int = 0
     """Requests that are in the session file only."""
