@@ -12,6 +12,7 @@ from mlxcache_tui.core.scenario_values import (
     flag_names,
     flag_text,
     flags_text,
+    unset_text,
 )
 
 TEXT = """
@@ -86,6 +87,22 @@ def test_an_empty_field_leaves_the_servers_default() -> None:
     assert new is not None
     assert new.server == {"model": "m", "trust_remote_code": None}
     assert changes(scenario(), new) == ("prompt_cache_size 2 → default", "trust_remote_code on → off")
+
+
+def test_what_the_server_was_started_with_is_kept_where_the_scenario_sets_nothing() -> None:
+    kept = {"prompt_cache_size": 3, "prompt_cache_bytes": "300000", "kv_bits": 8}
+    assert unset_text("prompt_cache_bytes", kept) == "300 kB (as started)"
+    assert unset_text("decode_concurrency", kept) == "32 (default)"
+    assert unset_text("trust_remote_code", kept) == "default"
+    old, _ = edited(scenario(), {"prompt_cache_size": "", "prompt_cache_bytes": ""}, {})
+    assert old is not None
+    assert "kv_bits" in flag_names(old, kept)
+    assert changes(old, scenario(), kept, kept) == (
+        "prompt_cache_size 3 → 2",
+        "prompt_cache_bytes 300 kB → 1 MB, 8 MB",
+    )
+    assert changes(old, old, {}, kept)[0] == "prompt_cache_size default → 3"
+    assert changed_flags(old, old, {}, kept) == ("prompt_cache_size", "prompt_cache_bytes", "kv_bits")
 
 
 def test_steps() -> None:

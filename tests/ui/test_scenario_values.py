@@ -62,7 +62,7 @@ class ValuesApp(App[None]):
 
 
 async def test_unchanged_values_give_the_same_scenario() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         await pilot.press("ctrl+s")
@@ -70,7 +70,7 @@ async def test_unchanged_values_give_the_same_scenario() -> None:
 
 
 async def test_keys_that_come_at_once_are_all_heeded() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         app.field("every-repeat").focus()
@@ -83,7 +83,7 @@ async def test_keys_that_come_at_once_are_all_heeded() -> None:
 
 
 async def test_a_limit_is_changed_and_swept() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         await pilot.press(*",4", "tab", *"8MB", "enter")
@@ -93,7 +93,7 @@ async def test_a_limit_is_changed_and_swept() -> None:
 
 
 async def test_what_is_typed_for_every_step_goes_into_each() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         app.field("every-repeat").focus()
@@ -107,7 +107,7 @@ async def test_what_is_typed_for_every_step_goes_into_each() -> None:
 
 
 async def test_mistakes_stand_at_their_fields_and_go_with_the_next_key() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         app.field("flag-prompt_cache_bytes").value = "oops"
@@ -123,7 +123,7 @@ async def test_mistakes_stand_at_their_fields_and_go_with_the_next_key() -> None
 
 
 async def test_limits_of_an_attached_server_are_not_offered() -> None:
-    app = ValuesApp(ScenarioValues(scenario('[[steps]]\nuser = "q"'), limits=False))
+    app = ValuesApp(ScenarioValues(scenario('[[steps]]\nuser = "q"'), kept=None))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         assert not app.form.query("#flag-prompt_cache_size")
@@ -131,9 +131,18 @@ async def test_limits_of_an_attached_server_are_not_offered() -> None:
         assert "cannot be changed" in " ".join(screen_lines(app))
 
 
+async def test_an_empty_field_shows_what_the_run_will_have() -> None:
+    app = ValuesApp(ScenarioValues(scenario('[[steps]]\nuser = "q"'), kept={"prompt_cache_size": 2}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.ready)
+        shown = [line for line in screen_lines(app) if "prompt_cache_size" in line or "decode_conc" in line]
+        assert "2 (as started)" in shown[0]
+        assert "32 (default)" in shown[1]
+
+
 @pytest.mark.parametrize("button", ["run", "cancel"])
 async def test_buttons(button: str) -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         app.form.query_one(f"#{button}").focus()
@@ -142,7 +151,7 @@ async def test_buttons(button: str) -> None:
 
 
 async def test_escape_runs_nothing() -> None:
-    app = ValuesApp(ScenarioValues(scenario(), limits=True))
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
         await pilot.press("escape")

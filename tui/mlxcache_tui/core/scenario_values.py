@@ -4,11 +4,12 @@ Texts from a form in, an edited scenario or the mistakes by field out.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from mlxcache_tui.core.flags import KNOWN_FLAGS
 from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_keys import DEFAULT_KEYS, FLAG_KEYS, SIZE
 from mlxcache_tui.core.units import human_bytes, parse_size
@@ -19,11 +20,13 @@ _FREE_TEXTS = ("chat_template", "chat_template_args")
 """Flags that are no limits and may hold commas: they stay as the file has them."""
 STEP_VALUES = ("concurrency", "repeat", "max_tokens")
 """What is tuned of each step."""
+_NONE_KEPT: Mapping[str, Any] = {}
+_DEFAULTS = {known.name: known.default for known in KNOWN_FLAGS if known.default is not None}
 
 
-def flag_names(scenario: Scenario) -> tuple[str, ...]:
-    """The flags to offer for a scenario, the usual ones first."""
-    named = (*TUNED_FLAGS, *scenario.server, *scenario.sweep)
+def flag_names(scenario: Scenario, kept: Mapping[str, Any] = _NONE_KEPT) -> tuple[str, ...]:
+    """The flags to offer for a scenario, the usual ones first; `kept`: those that the server is started with anyway."""
+    named = (*TUNED_FLAGS, *scenario.server, *scenario.sweep, *kept)
     return tuple(name for name in dict.fromkeys(named) if name in FLAG_KEYS and name not in _FREE_TEXTS)
 
 
@@ -37,6 +40,13 @@ def flag_text(scenario: Scenario, name: str) -> str:
     return ", ".join(map(value_text, _values_of(scenario, name)))
 
 
+def unset_text(name: str, kept: Mapping[str, Any]) -> str:
+    """What holds where the scenario sets no value: `2 (as started)`, or `10 (default)`."""
+    if name in kept:
+        return f"{flag_word(name, kept[name])} (as started)"
+    return f"{_DEFAULTS[name]} (default)" if name in _DEFAULTS else "default"
+
+
 def value_text(value: Any) -> str:
     """One value of a flag, as a form's field holds it."""
     return "off" if value is None else "on" if value is True else str(value)
@@ -46,7 +56,9 @@ def _values_of(scenario: Scenario, name: str) -> tuple[Any, ...]:
     return scenario.sweep.get(name) or ((scenario.server[name],) if name in scenario.server else ())
 
 
-def _shown(name: str, values: tuple[Any, ...]) -> str:
+def _in_force(scenario: Scenario, name: str, kept: Mapping[str, Any]) -> str:
+    """What a run has of a flag: what the scenario says, else what the server is started with, else its default."""
+    values = _values_of(scenario, name) or ((kept[name],) if name in kept else ())
     return ", ".join(flag_word(name, value) for value in values) or "default"
 
 
@@ -173,23 +185,30 @@ def _digest(scenario: Scenario) -> str:
     return hashlib.sha256(whole).hexdigest()[:12]
 
 
-def changed_flags(old: Scenario, new: Scenario) -> tuple[str, ...]:
-    """The flags that were edited and are swept in neither."""
-    names = dict.fromkeys((*flag_names(old), *flag_names(new)))
-    return tuple(
-        name
-        for name in names
-        if _values_of(old, name) != _values_of(new, name) and name not in old.sweep and name not in new.sweep
-    )
+def changed_flags(
+    old: Scenario, new: Scenario, was: Mapping[str, Any] = _NONE_KEPT, now: Mapping[str, Any] = _NONE_KEPT
+) -> tuple[str, ...]:
+    """The flags that were edited and are swept in neither; `was` and `now`: what the servers were started with."""
+    return tuple(name for name, _, _ in _edits(old, new, was, now) if name not in old.sweep and name not in new.sweep)
 
 
-def changes(old: Scenario, new: Scenario) -> tuple[str, ...]:
-    """What was edited, a few words each: `prompt_cache_size 2 → 4`, `repeat 1 → 3 in A, first time`."""
-    lines = []
-    for name in dict.fromkeys((*flag_names(old), *flag_names(new))):
-        was, now = _values_of(old, name), _values_of(new, name)
-        if was != now:
-            lines.append(f"{name} {_shown(name, was)} → {_shown(name, now)}")
+def _edits(
+    old: Scenario, new: Scenario, was: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys((*flag_names(old, was), *flag_names(new, now))):
+        before, after = _in_force(old, name, was), _in_force(new, name, now)
+        if before != after:
+            yield name, before, after
+
+
+def changes(
+    old: Scenario, new: Scenario, was: Mapping[str, Any] = _NONE_KEPT, now: Mapping[str, Any] = _NONE_KEPT
+) -> tuple[str, ...]:
+    """What was edited, a few words each: `prompt_cache_size 2 → 4`, `repeat 1 → 3 in A, first time`.
+
+    `was` and `now` are the flags that the servers were started with, and kept where the scenario sets none.
+    """
+    lines = [f"{name} {before} → {after}" for name, before, after in _edits(old, new, was, now)]
     for one, other in zip(old.steps, new.steps, strict=True):
         for name in restart_flags(one):
             before, after = one.restart or {}, other.restart or {}
@@ -222,4 +241,6 @@ def flag_word(name: str, value: Any) -> str:
         return "off"
     if value is True:
         return "on"
-    return human_bytes(value) if name.endswith("_bytes") and isinstance(value, int) else str(value)
+    # A flag as it was typed on a command line is text.
+    digits = isinstance(value, str) and value.isascii() and value.isdigit()
+    return human_bytes(int(value)) if name.endswith("_bytes") and (digits or isinstance(value, int)) else str(value)

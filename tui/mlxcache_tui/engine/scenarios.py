@@ -93,6 +93,11 @@ class ScenarioRun:
         """What was measured, a result for each run that began."""
         return tuple(run.result for run in self.runs if run.result is not None)
 
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The flags that the server is started with where the scenario sets none."""
+        return self._spec.flags if self._spec is not None else {}
+
     def start(self) -> None:
         """Begin with the first run."""
         self._begin(self._run_all())
@@ -180,7 +185,7 @@ class ScenarioRun:
         spec = None
         if self._spec is not None:
             wanted = {name: value for name, value in self.scenario.server.items() if name != "model"}
-            flags = {**self._spec.flags, **wanted, **combination}
+            flags = {**self.kept, **wanted, **combination}
             flags = {name: value for name, value in flags.items() if value is not None}
             spec = msgspec.structs.replace(self._spec, flags=flags)
         return Runner(

@@ -129,14 +129,15 @@ class Scenarios:
         """Run a scenario; the last result of the same one stays beside the new."""
         from mlxcache_tui.engine.scenarios import ScenarioRun
 
-        last, engine = self._run, self._engine
+        last, engine, spec = self._run, self._engine, self._spec(scenario)
         if engine is None or self.busy:
             return
         self._earlier, self._before, self._changed = None, (), ()
         if last is not None and last.scenario.source == scenario.source and last.results:
             self._earlier = last
-            self._before, self._changed = tuple(map(measured, last.results)), changes(last.scenario, scenario)
-        self._run = ScenarioRun(engine, scenario, spec=self._spec(scenario), listener=self.refresh)
+            self._before = tuple(map(measured, last.results))
+            self._changed = changes(last.scenario, scenario, last.kept, spec.flags if spec else {})
+        self._run = ScenarioRun(engine, scenario, spec=spec, listener=self.refresh)
         self._run.start()
         if scenario.sweep:
             self._app.run_worker(asyncio.to_thread(load_plotext), group="plotext")  # it is wanted when the sweep ends
@@ -198,7 +199,8 @@ class Scenarios:
             run.again(event.step)
 
     def _edit(self, scenario: Scenario) -> None:
-        form = ScenarioValues(scenario, limits=self._spec(scenario) is not None)
+        spec = self._spec(scenario)
+        form = ScenarioValues(scenario, kept=spec.flags if spec else None)
         self._app.push_screen(form, lambda edited: self.start(edited) if edited is not None else None)
 
     def _save(self, run: "ScenarioRun") -> tuple[bool, str]:
@@ -219,7 +221,7 @@ class Scenarios:
             text = "there is one run so far: v edits its values and runs it again, to be compared with this one"
             self._app.notify(text, severity="warning", markup=False)
             return
-        meant = changed_flags(earlier.scenario, run.scenario)
+        meant = changed_flags(earlier.scenario, run.scenario, earlier.kept, run.kept)
         if earlier.scenario.digest != run.scenario.digest:
             meant = (*meant, "scenario")
         sides = side_of("the run before", earlier.results), side_of("this run", run.results)

@@ -1,7 +1,8 @@
 """The values of a scenario that one tunes: limits of the server; of each step how many at once, how often, how long."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,12 +19,16 @@ from mlxcache_tui.core.scenario_values import (
     flag_names,
     flag_text,
     restart_flags,
+    unset_text,
     value_text,
 )
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
-NOTES = "The server keeps its own default where a field is empty. 1, 2, 4 sweeps: a run on a fresh server for each."
+NOTES = (
+    "An empty field keeps what stands in it dimmed; off leaves the flag away. 1, 2, 4 sweeps: a run on a fresh server "
+    "for each."
+)
 ATTACHED = "The server was not started here: its limits cannot be changed."
 HEADS = {"concurrency": "at once", "repeat": "repeat", "max_tokens": "max tokens"}
 
@@ -68,11 +73,11 @@ class ScenarioValues(ModalScreen[Scenario | None]):
     }
     """
 
-    def __init__(self, scenario: Scenario, *, limits: bool) -> None:
-        """`limits`: whether the server's flags can be changed, which an attached server's cannot."""
+    def __init__(self, scenario: Scenario, *, kept: Mapping[str, Any] | None) -> None:
+        """`kept`: the flags that our server is started with; None: it is not ours, its limits cannot be changed."""
         super().__init__()
         self._scenario = scenario
-        self._limits = limits
+        self._kept = kept
 
     def compose(self) -> ComposeResult:
         """The limits, a row for all steps, and one for each."""
@@ -82,13 +87,14 @@ class ScenarioValues(ModalScreen[Scenario | None]):
             box.border_subtitle = "tab ↑ ↓ fields · ^s run · esc close"
             with VerticalScroll(id="value-fields", can_focus=False):
                 yield Static("Limits of the server", classes="section first")
-                yield Static(NOTES if self._limits else ATTACHED, classes="hint", markup=False)
-                if self._limits:
-                    for name in flag_names(scenario):
+                yield Static(ATTACHED if self._kept is None else NOTES, classes="hint", markup=False)
+                if self._kept is not None:
+                    for name in flag_names(scenario, self._kept):
                         with Horizontal(classes="row"):
                             yield Label(name, classes="flag-name", markup=False)
                             text = flag_text(scenario, name)
-                            yield PlainInput(text, id=f"flag-{name}", placeholder="default").add_class("flag-value")
+                            unset = unset_text(name, self._kept)
+                            yield PlainInput(text, id=f"flag-{name}", placeholder=unset).add_class("flag-value")
                         yield Static("", id=f"flag-{name}-error", classes="error", markup=False)
                     for index, step in enumerate(scenario.steps):
                         yield from self._restart_rows(index, step)
