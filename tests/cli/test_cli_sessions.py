@@ -8,6 +8,7 @@ import pytest
 
 from mlxcache_tui.cli.main import main
 from mlxcache_tui.store.paths import sessions_dir
+from mlxcache_tui.store.recorder import Recorder
 from support.sessions import told, write
 
 
@@ -84,8 +85,11 @@ def test_without_a_terminal_it_needs_a_yes(two: list[Path], capsys: pytest.Captu
 
 
 def test_what_is_not_there_or_being_recorded_is_refused(two: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    write(sessions_dir() / "now.jsonl", told())
+    recorder = Recorder(sessions_dir() / "now.jsonl")
+    for event in told().events:
+        recorder.append(event)
     assert main(["sessions", "--delete", "now", "never", "--yes"]) == 2
+    recorder.close()
     err = capsys.readouterr().err
     assert "no session is called never" in err
     assert "now is being recorded" in err

@@ -9,7 +9,7 @@ from support.comparisons import session_row
 
 @pytest.mark.parametrize("width", [20, 40, 75, 115, 195])
 def test_every_line_has_the_width(width: int) -> None:
-    unknown = session_row(when=None, server=None, model=None, limit=None, reuse=None, evictions=None)
+    unknown = session_row(when=None, server=None, model=None, limits=(), reuse=None, evictions=None)
     lines = [session_line(row, "A", width) for row in (session_row(model="返品" * 20), unknown)]
     assert {line_width(line) for line in (session_head(width), *lines)} == {width}
 

@@ -14,6 +14,7 @@ from mlxcache_tui.core.compare_view import SessionRow
 from mlxcache_tui.core.reduce import fold
 from mlxcache_tui.engine.recorded import read_side, read_sides, recorded_sessions, run_of_session
 from mlxcache_tui.report.json import to_json
+from mlxcache_tui.report.markdown import to_markdown
 from mlxcache_tui.store.paths import sessions_dir
 from support.scenario_runs import run_of
 from support.sessions import told, write
@@ -53,6 +54,26 @@ def test_an_empty_session_is_an_empty_run() -> None:
     assert (run.server.mode, run.memory.mlx) == ("attached", None)
 
 
+def test_requests_of_different_server_processes_are_never_one_step() -> None:
+    story = told()
+    story.server(pid=11, prompt_cache_size=7)  # nobody asked this one
+    story.server(pid=12, prompt_cache_size=3, prompt_cache_bytes=300_000)
+    story.sent("late", entry=9, system="policy", policy="returns")
+    run, _ = run_of_session(story.events, "s")
+    assert [(step.name, len(step.requests)) for step in run.steps] == [
+        ("returns", 3),
+        ("other", 1),
+        ("returns (server 2)", 1),
+    ]
+    assert run.server.flags["prompt_cache_size"] == 2
+    (later,) = run.server.later
+    assert (later.since, later.flags["prompt_cache_size"]) == (5, 3)
+    report = to_markdown([run])
+    assert "since #5, server 2" in report
+    assert "prompt_cache_size 3, prompt_cache_bytes 300 kB, loaded in 1.5" in report
+    assert json.loads(to_json([run], several=False))["server"]["later"][0]["since"] == 5
+
+
 # --- the list
 
 
@@ -66,7 +87,7 @@ async def test_the_session_on_the_screen_comes_first_then_the_newest(tmp_path: P
     found = await rows(sessions_dir() / "2026-11-02.jsonl")
     assert [row.wanted for row in found] == ["2026-11-02", "2026-11-03", "2026-11-01"]
     assert [row.here for row in found] == [True, False, False]
-    assert (found[0].limit, found[0].requests, found[0].evictions) == (2, 4, 1)
+    assert (found[0].limits, found[0].requests, found[0].evictions) == ((2,), 4, 1)
     elsewhere = write(tmp_path / "saved.jsonl", told())
     assert (await rows(elsewhere))[0].wanted == str(elsewhere)
 

@@ -1,5 +1,7 @@
 """The list of sessions counts as the fold does, without folding."""
 
+import errno
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from mlxcache_tui.core.present import status_view
 from mlxcache_tui.store import sessions
 from mlxcache_tui.store.paths import sessions_dir
+from mlxcache_tui.store.recorder import Recorder
 from mlxcache_tui.store.sessions import age_days, list_sessions, session_file, session_info, started_text
 from support.sessions import told, write
 
@@ -19,18 +22,47 @@ def test_the_figures_are_those_of_the_fold(tmp_path: Path) -> None:
     view = status_view(story.state)
     assert info.reuse == view.reuse_session
     assert info.evictions == view.evictions == 1
-    assert (info.requests, info.prompt_cache_size) == (4, 2)
+    assert (info.requests, info.prompt_cache_sizes) == (4, (2,))
     assert (info.server, info.model, info.mlx_lm) == ("http://127.0.0.1:8080", "m", "0.32.2")
     assert info.started == "2026-11-29T14:48:03+01:00"
-    assert info.recording
+    assert not info.recording
 
 
-def test_old_ones_are_no_longer_recorded(tmp_path: Path) -> None:
+def test_the_limits_are_those_that_requests_met(tmp_path: Path) -> None:
+    story = told()
+    for size in (7, 3):  # nobody asked the first of them
+        story.server(pid=size, prompt_cache_size=size)
+    story.compose("late")
+    assert session_info(write(tmp_path / "s.jsonl", story)).prompt_cache_sizes == (2, 3)
+
+
+def test_a_file_is_being_recorded_until_its_recorder_ends(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    recorder = Recorder(path)
+    for event in told().events:
+        recorder.append(event)
+    assert session_info(path).recording
+    recorder.close()
+    assert not session_info(path).recording
+
+
+@pytest.mark.parametrize(("age_s", "recording"), [(0, True), (60, False)])
+def test_without_locks_the_last_write_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_s: float, recording: bool
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    path = write(tmp_path / "s.jsonl", told())
+    os.utime(path, (0, time.clock_gettime(time.CLOCK_REALTIME) - age_s))
+    assert session_info(path).recording is recording
+
+
+def test_the_age_is_that_of_the_last_write(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", told())
     os.utime(path, (0, time.clock_gettime(time.CLOCK_REALTIME) - 3 * 86_400))
-    info = session_info(path)
-    assert not info.recording
-    assert age_days(info) == pytest.approx(3, abs=0.01)
+    assert age_days(session_info(path)) == pytest.approx(3, abs=0.01)
 
 
 def test_a_damaged_or_foreign_file_is_listed_with_what_is_known(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def session_row(wanted: str = "one", **more: Any) -> SessionRow:
         "when": "2026-11-29 20:10:33",
         "server": "http://127.0.0.1:8080",
         "model": "m",
-        "limit": 10,
+        "limits": (10,),
         "requests": 8,
         "reuse": 0.41,
         "evictions": 0,

@@ -16,6 +16,9 @@ from mlxcache_tui.store.sessions import SessionInfo, age_days, list_sessions, st
 
 DONE, NOT_DONE, BAD_INPUT = 0, 1, 2
 UNKNOWN = "—"
+_HEAD = (
+    "session", "when", "lasted", "server", "mlx-lm", "model", "limit", "requests", "reuse", "evictions", "size", "",
+)  # fmt: skip
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -59,7 +62,20 @@ def _list(found: Sequence[SessionInfo], folder: Path, target: str | None) -> int
     if not found:
         print(f"no session was recorded yet in {folder}")
         return DONE
-    head = ("session", "when", "lasted", "server", "mlx-lm", "model", "requests", "reuse", "evictions", "size", "")
+    head = (
+        "session",
+        "when",
+        "lasted",
+        "server",
+        "mlx-lm",
+        "model",
+        "limit",
+        "requests",
+        "reuse",
+        "evictions",
+        "size",
+        "",
+    )
     for line in text_table(head, [_row(info) for info in found]):
         print(line)
     total = sum(info.bytes for info in found)
@@ -77,6 +93,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.server.split("://", 1)[-1] if info.server else UNKNOWN,
         info.mlx_lm or UNKNOWN,
         info.model or UNKNOWN,
+        ", ".join(map(str, info.prompt_cache_sizes)) or UNKNOWN,
         str(info.requests),
         human_percent(info.reuse),
         UNKNOWN if info.evictions is None else str(info.evictions),

@@ -103,14 +103,14 @@ class CompareView(View, frozen=True, kw_only=True):
 class SessionRow(View, frozen=True, kw_only=True):
     """A recorded session to choose. `wanted` names it for reading; `here`: it is the one on the screen.
 
-    `limit` is the count of entries that the prompt cache of its server may hold.
+    `limits` are the counts of entries that the prompt caches of its servers might hold, in order.
     """
 
     wanted: str
     when: str | None
     server: str | None
     model: str | None
-    limit: int | None
+    limits: tuple[int, ...]
     requests: int
     reuse: float | None
     evictions: int | None

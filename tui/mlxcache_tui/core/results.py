@@ -106,9 +106,18 @@ class MemoryResult(msgspec.Struct, frozen=True, kw_only=True):
     mlx: MlxMemory | None
 
 
+class LaterServer(msgspec.Struct, frozen=True, kw_only=True):
+    """Another server process of a recorded session, from request number `since` on."""
+
+    since: int
+    model: str | None
+    flags: dict[str, Any]
+    load_s: float | None
+
+
 class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     """The server that was measured. `flags` and `load_s` as the run began. `differences`: keys of [server] that
-    are otherwise here: what the scenario says, and what is."""
+    are otherwise here: what the scenario says, and what is. `later`: the processes that followed in a session."""
 
     mlx_lm: str | None
     mlx: str | None
@@ -118,6 +127,7 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     flags: dict[str, Any]
     load_s: float | None
     differences: dict[str, tuple[Any, Any]]
+    later: tuple[LaterServer, ...] = ()
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,12 +97,14 @@ class Began(msgspec.Struct, frozen=True, kw_only=True):
 
     flags: dict[str, Any]
     load_s: float | None
+    model: str | None
 
 
 def began(state: SessionState) -> Began:
     """The server as it is now."""
     flags = {name: _number(value) for name, value in state.server.flags.items() if name not in _PLACE_FLAGS}
-    return Began(flags=flags, load_s=state.server.loaded.seconds if state.server.loaded else None)
+    server = state.server
+    return Began(flags=flags, load_s=server.loaded.seconds if server.loaded else None, model=server.model)
 
 
 def server_result(state: SessionState, begin: Began, wanted: Mapping[str, Any], *, ours: bool) -> ServerResult:

@@ -4,7 +4,7 @@ One set of reports, and one comparison, serves sessions and runs.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.compare_view import SessionRow, Side, unfinished
 from mlxcache_tui.core.reduce import apply
-from mlxcache_tui.core.results import MemoryResult, MlxMemory, RunResult, StepResult
+from mlxcache_tui.core.results import LaterServer, MemoryResult, MlxMemory, RunResult, StepResult
 from mlxcache_tui.core.run_file import Run, parse_runs, run_of
 from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import RequestState, SessionState
@@ -33,21 +33,27 @@ _MOST_BYTES = 256_000_000
 def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult, SessionState]:
     """The session's requests as steps (those of one scenario step, else those of one policy, together), and its state.
 
-    Flags are those in force when the first request that counts was composed, as in a run.
+    Flags are those in force when the first request that counts was composed, as in a run. Requests that met different
+    server processes are never one step: each process begins with an empty cache, and maybe with other limits.
     """
     state = SessionState(bounded=False)
-    began: measure.Began | None = None
+    began: dict[int, measure.Began] = {}
     start: int | None = None
     launched = observed = False
     for event in events:
-        if began is None and isinstance(event, ev.RequestComposed) and event.purpose != "readiness":
-            began = measure.began(state)
+        asked = isinstance(event, ev.RequestComposed) and event.purpose != "readiness"
+        if asked and state.server.epoch not in began:
+            began[state.server.epoch] = measure.began(state)
         if start is None and isinstance(event, ev.MemorySampled):
             start = event.bytes
         launched = launched or isinstance(event, ev.ServerLaunched)
         observed = observed or isinstance(event, ev.ObserverConnected)
         apply(state, event)
-    server = measure.server_result(state, began or measure.began(state), {}, ours=launched)
+    first = next(iter(began.values()), None) or measure.began(state)
+    server = measure.server_result(state, first, {}, ours=launched)
+    later = _later(state, began)
+    if later:
+        server = msgspec.structs.replace(server, model=first.model, later=later)
     run = RunResult(
         scenario=name,
         title=f"Session {name}",
@@ -57,7 +63,7 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
         combination={},
         # When a server has ended it is no longer observed; the session was.
         server=msgspec.structs.replace(server, observed="observer") if observed else server,
-        steps=_steps(state, seen=observed),
+        steps=_steps(state, list(began), seen=observed),
         evictions=tuple(map(measure.eviction_result, state.cache.evictions)),
         memory=_memory(state, start),
         expectations=(),
@@ -65,11 +71,26 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
     return run, state
 
 
-def _steps(state: SessionState, *, seen: bool) -> tuple[StepResult, ...]:
+def _later(state: SessionState, began: Mapping[int, measure.Began]) -> tuple[LaterServer, ...]:
+    """The server processes behind the first one that met a request."""
+    numbers: dict[int, int] = {}
+    for request in state.requests.values():
+        if request.purpose != "readiness":
+            numbers.setdefault(request.epoch, request.number)
+    return tuple(
+        LaterServer(since=numbers[epoch], model=begin.model, flags=begin.flags, load_s=begin.load_s)
+        for epoch, begin in list(began.items())[1:]
+    )
+
+
+def _steps(state: SessionState, epochs: Sequence[int], *, seen: bool) -> tuple[StepResult, ...]:
+    """The steps in order; those on a later server process say so in their names."""
     groups: dict[str, list[RequestState]] = {}
     for request in state.requests.values():
         if request.purpose != "readiness":
-            groups.setdefault(request.step or request.policy, []).append(request)
+            server = epochs.index(request.epoch)
+            name = request.step or request.policy
+            groups.setdefault(f"{name} (server {server + 1})" if server else name, []).append(request)
     return tuple(_step(state, name, requests, seen=seen) for name, requests in groups.items())
 
 
@@ -124,7 +145,7 @@ def _session_row(info: SessionInfo, *, here: bool, inside: bool) -> SessionRow:
         when=started_text(info.started, seconds=True),
         server=info.server,
         model=info.model,
-        limit=info.prompt_cache_size,
+        limits=info.prompt_cache_sizes,
         requests=info.requests,
         reuse=info.reuse,
         evictions=info.evictions,

@@ -36,6 +36,7 @@ def run_object(run: RunResult) -> dict[str, Any]:
             "flags": run.server.flags,
             "load_s": run.server.load_s,
             "differences": {name: list(pair) for name, pair in run.server.differences.items()},
+            "later": [msgspec.to_builtins(server) for server in run.server.later],
         },
         "requests": [_request(request) for request in run.requests],
         "evictions": [msgspec.to_builtins(eviction) for eviction in run.evictions],

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlxcache_tui.core import stats
-from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.results import LaterServer, RequestResult, RunResult, ServerResult, StepResult
 from mlxcache_tui.core.scenario_values import flags_text
 from mlxcache_tui.core.summary import summarise, summarise_step
 from mlxcache_tui.core.sweep import sweep_points, sweep_text, values_text
@@ -121,6 +121,7 @@ def _conditions_of(run: RunResult) -> list[str]:
         f"{_SEEN[server.observed]}",
         f"- model: {server.model or UNKNOWN}, loaded in {fmt.seconds(server.load_s)}",
         f"- flags: {_set_flags(server.flags)}",
+        *_later_servers(server),
     ]
     if server.differences:
         lines.append(f"- **the server differs from the scenario:** {differences_text(server.differences)}")
@@ -129,6 +130,25 @@ def _conditions_of(run: RunResult) -> list[str]:
     if run.lost is not None:
         lines.append(f"- **the server was lost:** {fmt.one_line(run.lost)}")
     return [*lines, ""]
+
+
+def _later_servers(server: ServerResult) -> list[str]:
+    """A line for each server process after the first, with what was otherwise than in the one before it."""
+    lines = []
+    before = LaterServer(since=1, model=server.model, flags=server.flags, load_s=server.load_s)
+    for number, later in enumerate(server.later, 2):
+        changed = {name: value for name, value in later.flags.items() if value != before.flags.get(name)}
+        model = f"model {later.model or UNKNOWN}, " if later.model != before.model else ""
+        lines.append(
+            f"- **since #{later.since}, server {number}** (another process, on an empty cache): {model}"
+            f"{flags_text(changed) or 'the same flags'}, loaded in {fmt.seconds(later.load_s)}"
+        )
+        before = later
+    if lines:
+        lines.append(
+            "- figures in short and of the whole session are over all of these servers; the conditions are apart"
+        )
+    return lines
 
 
 def _verdicts(run: RunResult) -> list[str]:

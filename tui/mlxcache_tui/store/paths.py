@@ -151,3 +151,8 @@ def _made(path: Path, variable: str) -> Path:
     if not os.access(path, os.W_OK | os.X_OK):
         raise PathsError(f"the folder {path} is not writable: set {variable} to another")
     return path
+
+
+def time_since(mtime: float) -> float:
+    """Seconds since a file time."""
+    return datetime.now().astimezone().timestamp() - mtime

@@ -3,6 +3,8 @@
 A kill -9 loses at most the last 200 ms; a full disk ends the recording, never the program.
 """
 
+import contextlib
+import fcntl
 import os
 import threading
 import time
@@ -11,10 +13,12 @@ from pathlib import Path
 
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.events import Event
-from mlxcache_tui.store.paths import named_path
+from mlxcache_tui.store.paths import named_path, time_since
 
 FLUSH_S = 0.2
 """Seconds that a line waits at most before it is handed to the operating system."""
+RECENT_S = 5.0
+"""Seconds: memory is sampled, and written down, every second."""
 _SMALL_HEAP = 64_000
 
 
@@ -43,7 +47,28 @@ def _open(path: Path) -> int:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     if path.exists() and not path.is_file():
         return os.open(path, flags)
-    return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    with contextlib.suppress(OSError):  # a file system without locks records all the same
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a program is recording into this file: it holds a lock on it, which ends with it however it ends.
+
+    Where the file system knows no locks, a file counts that was written in the last `RECENT_S`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return time_since(os.fstat(file.fileno()).st_mtime) < RECENT_S
+    return False
 
 
 class Recorder:

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 import msgspec
 
 from mlxcache_tui.core.text import clean, short_model
-from mlxcache_tui.store.paths import named_path, sessions_dir
-
-RECORDING_S = 5.0
-"""Seconds since the last write within which a file counts as being written: memory is sampled every second."""
+from mlxcache_tui.store.paths import named_path, sessions_dir, time_since
+from mlxcache_tui.store.recorder import is_recording
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,8 +26,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     evictions: int | None
     bytes: int
     recording: bool
-    prompt_cache_size: int | None = None
-    """The limit of the server that the first request that counts met."""
+    prompt_cache_sizes: tuple[int, ...] = ()
+    """The limits that requests that count met, in order: a session may restart its server with another one."""
 
     @property
     def name(self) -> str:
@@ -66,6 +64,7 @@ _decoder = msgspec.json.Decoder(_Line)
 _LOOKED_AT = (
     "SessionStarted",
     "ServerTargeted",
+    "ServerLaunched",
     "ServerIdentified",
     "ObserverConnected",
     "RequestComposed",
@@ -120,8 +119,8 @@ def session_info(path: Path) -> SessionInfo:
         reuse=glance.reuse(),
         evictions=glance.evictions if glance.observed else None,
         bytes=status.st_size,
-        recording=time_since(status.st_mtime) < RECORDING_S,
-        prompt_cache_size=glance.limit,
+        recording=is_recording(path),
+        prompt_cache_sizes=tuple(glance.limits),
     )
 
 
@@ -142,11 +141,6 @@ def session_file(name: str) -> Path:
 def age_days(info: SessionInfo) -> float:
     """Days since the session was last written."""
     return time_since(Path(info.path).stat().st_mtime) / 86_400
-
-
-def time_since(mtime: float) -> float:
-    """Seconds since a file time."""
-    return datetime.now().astimezone().timestamp() - mtime
 
 
 def started_text(started: str | None, *, seconds: bool = False) -> str | None:
@@ -178,7 +172,9 @@ class _Glance:
         self.server: str | None = None
         self.mlx_lm: str | None = None
         self.model: str | None = None
-        self.limit: int | None = None
+        self.limits: dict[int, None] = {}
+        self._limit: int | None = None
+        """That of the server which is there now."""
         self.evictions = 0
         self.observed = False
         self.first_ns: int | None = None
@@ -203,14 +199,18 @@ class _Glance:
         self.server = clean(line.url) if line.url else self.server
         self.mlx_lm = clean(line.mlx_lm) if line.mlx_lm else self.mlx_lm
         self.model = clean(line.model) if line.model else self.model
+        if line.t in ("ServerTargeted", "ServerLaunched"):
+            self._limit = None
         limit = line.flags.get("prompt_cache_size") if isinstance(line.flags, dict) else None
-        if isinstance(limit, int) and not self.counted:
-            self.limit = limit
+        if isinstance(limit, int):
+            self._limit = limit
 
     def _of_request(self, line: _Line, key: str) -> None:
         if line.t == "RequestComposed":
             if line.purpose != "readiness" and not line.warmup:
                 self.counted[key] = None
+                if self._limit is not None:
+                    self.limits[self._limit] = None
         elif line.t == "RequestEnded":
             self._ended.add(key)
         else:
