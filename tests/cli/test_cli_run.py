@@ -140,12 +140,22 @@ def test_a_failed_expectation_is_1(opened: Opened, scenario: Path) -> None:
     assert call("run", scenario, "--demo") == 1
 
 
+def test_the_server_that_is_used_as_it_runs_is_named(
+    opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("run", scenario) == 0
+    chosen, _, used = capsys.readouterr().err.splitlines()[:3]
+    assert chosen.startswith("no --demo, --model or --url: a server that runs at http://127.0.0.1:8080 is used")
+    assert used.startswith("  using http://")
+    assert used.endswith("not started for this run, what its cache holds is not known")
+
+
 def test_a_server_that_does_not_start_is_3(opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened.engine = FakeEngine(starts=False)
     assert call("run", scenario, "--demo", "--json", "-") == 3
     out, err = capsys.readouterr()
-    assert json.loads(out)["lost"] == "port 8080 is taken"
-    assert "server lost: port 8080 is taken" in err
+    assert (json.loads(out)["reached"], json.loads(out)["lost"]) == (False, "port 8080 is taken")
+    assert "no server: port 8080 is taken" in err
 
 
 def test_every_mistake_is_told_before_anything_is_sent(

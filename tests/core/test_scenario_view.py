@@ -137,6 +137,11 @@ def test_a_lost_server_has_its_last_words() -> None:
     assert view.verdict[1].text == "last"
 
 
+def test_a_server_that_was_never_there_is_not_lost() -> None:
+    result, _ = run_of(engine=FakeEngine(starts=False))
+    assert over(progress_of(result, verdicts={})).head.text == "no server"
+
+
 def test_a_failed_request_is_named() -> None:
     result, _ = run_of(engine=FakeEngine(fails_at=2))
     view = over(progress_of(result))

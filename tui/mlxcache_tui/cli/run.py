@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         for scenario in scenarios:
             _say(f"{scenario.name}: {_extent(scenario)}, no mistakes")
         return DONE
+    if wanted.model is None and args.url is None:
+        _say(f"no --demo, --model or --url: a server that runs at {DEFAULT_URL} is used, with what its cache holds")
     runs = asyncio.run(_run_all(msgspec.structs.replace(wanted, flags=flags)))
     return _report(args, wanted, runs)
 

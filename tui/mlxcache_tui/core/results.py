@@ -133,9 +133,9 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a scenario under one set of limits; `combination` are the flags that the sweep set for it.
 
-    `notes` are what the scenario's author says of it. `lost` says what happened to the server if it went away;
-    `interrupted` that a person stopped the run. In both cases what was measured until then is here, and the
-    expectations of steps that were not finished are not.
+    `notes` are what the scenario's author says of it. `lost` says what happened to the server if it went away (or was
+    never there: not `reached`); `interrupted` that a person stopped the run. In both cases what was measured until then
+    is here, and the expectations of steps that were not finished are not.
     """
 
     scenario: str
@@ -151,6 +151,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     expectations: tuple[Verdict, ...]
     notes: str = ""
     interrupted: bool = False
+    reached: bool = True
     lost: str | None = None
     lost_lines: tuple[str, ...] = ()
 

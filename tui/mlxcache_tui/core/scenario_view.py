@@ -309,8 +309,10 @@ def _outcome(runs: Sequence[RunProgress]) -> VerdictLine:
         words.append("the expectation held" if len(verdicts) == 1 else f"all {len(verdicts)} expectations held")
     elif verdicts:
         words.append(f"{len(verdicts)} expectation{'s' * (len(verdicts) != 1)} held until then")
-    if any(result.lost is not None for result in results):
-        return VerdictLine(tone="bad", text=", ".join(["server lost", *words]))
+    lost = next((result for result in results if result.lost is not None), None)
+    if lost is not None:
+        what = "server lost" if lost.reached else "no server"
+        return VerdictLine(tone="bad", text=", ".join([what, *words]))
     if len(results) < len(runs) or any(result.interrupted for result in results):
         tone: Tone = "bad" if failed or broken else "warn"
         if not any(result.steps for result in results):

@@ -17,6 +17,7 @@ from mlxcache_tui.core.results import (
 )
 from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import EvictionRecord, Reason, RequestState, SessionState
+from mlxcache_tui.core.text import short_model
 
 LAST_LINES = 10
 _PLACE_FLAGS = ("host", "port", "model", "log_level", "allowed_origins")
@@ -160,6 +161,17 @@ def server_text(state: SessionState) -> str:
     if server.phase == "loading" and server.loading_since is not None:
         return f"loading {server.text}"  # the state says which model
     return server.text or ("waiting for the server" if server.phase == "none" else server.phase.replace("_", " "))
+
+
+def found_text(state: SessionState) -> str:
+    """Which server a run uses as it is, one line, with what is known of its cache: it is not empty for the run."""
+    server = state.server
+    version = f", mlx-lm {server.mlx_lm}" if server.mlx_lm else ""
+    count = len(state.cache.stored) if evictions_known(state) else None
+    entries = f"{count} {'entry' if count == 1 else 'entries'}"
+    holds = "what its cache holds is not known" if count is None else f"its cache holds {entries}"
+    model = short_model(server.model) or "model not known"
+    return f"using {server.url} as it runs: {model}{version}; not started for this run, {holds}"
 
 
 def broken_start(state: SessionState, notices_before: int) -> str | None:

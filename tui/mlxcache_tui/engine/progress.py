@@ -19,6 +19,12 @@ class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class ServerFound(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that was not started for the run is used; `text` says which, and what its cache holds."""
+
+    text: str
+
+
 class RequestFinished(msgspec.Struct, frozen=True, kw_only=True):
     """A request ended, in whatever way."""
 
@@ -32,4 +38,4 @@ class StepFinished(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
 
 
-Progress = StepStarted | ServerWaited | RequestFinished | StepFinished
+Progress = StepStarted | ServerWaited | ServerFound | RequestFinished | StepFinished

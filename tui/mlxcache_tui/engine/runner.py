@@ -23,7 +23,7 @@ from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
 from mlxcache_tui.engine import measure
-from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, ServerWaited, StepFinished, StepStarted
 
 DEAD_PHASES = ("exited", "unreachable", "worker_dead")
 SETTLE_S = 3.0
@@ -156,6 +156,7 @@ class Runner:
             self.engine.emit(known)
         if self._spec is None:
             await self._ready(after_epoch=state.server.epoch - 1)
+            self._tell(ServerFound(text=measure.found_text(state)))
         else:
             epoch = state.server.epoch
             self.engine.submit(StartServer(spec=self._spec))
@@ -197,6 +198,7 @@ class Runner:
             memory=self._memory.result(state),
             expectations=tuple(verdict for step in self.scenario.steps for verdict in self._verdicts.get(step.id, ())),
             interrupted=interrupted,
+            reached=self._began is not None,
             lost=str(lost) if lost else None,
             lost_lines=lost.lines if lost else (),
         )
@@ -337,7 +339,9 @@ class Runner:
             shown = measure.server_text(self.engine.state)
             # Not the last words of the old process, nor a word that was said already, or with more behind it.
             old = any(line.startswith(shown) for line in told)
-            if self.engine.state.server.phase not in ("ready", *DEAD_PHASES) and not old:
+            # A server that we are about to start is not waited for yet.
+            awaited = self._spec is None or self.engine.state.server.phase != "none"
+            if self.engine.state.server.phase not in ("ready", *DEAD_PHASES) and awaited and not old:
                 told.append(shown)
                 self._tell(ServerWaited(text=shown))
             await self.engine.until(

@@ -58,6 +58,7 @@ def run_object(run: RunResult) -> dict[str, Any]:
         "digest": run.digest,
         "sweep": run.combination,
         "interrupted": run.interrupted,
+        "reached": run.reached,
         "lost": run.lost,
     }
 

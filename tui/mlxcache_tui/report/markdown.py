@@ -128,7 +128,8 @@ def _conditions_of(run: RunResult) -> list[str]:
     if run.interrupted:
         lines.append("- **interrupted:** what was measured until then is here")
     if run.lost is not None:
-        lines.append(f"- **the server was lost:** {fmt.one_line(run.lost)}")
+        what = "the server was lost" if run.reached else "there was no server"
+        lines.append(f"- **{what}:** {fmt.one_line(run.lost)}")
     return [*lines, ""]
 
 

@@ -10,14 +10,14 @@ from mlxcache_tui.core.sweep import sweep_text, values_text
 from mlxcache_tui.core.units import human_bytes, human_percent
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.engine.measure import differences_text
-from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, ServerWaited, StepFinished, StepStarted
 from mlxcache_tui.report import format as fmt
 
 
 def progress_lines(progress: Progress) -> list[str]:
     """What to print for one report of progress."""
     match progress:
-        case ServerWaited(text=text):
+        case ServerWaited(text=text) | ServerFound(text=text):
             return [f"  {text}"]
         case StepStarted(step=step):
             waits = f", after {step.wait_s:g} s" if step.wait_s else ""
@@ -119,7 +119,7 @@ def verdict_lines(run: RunResult) -> list[str]:
     """What came of the run, in one line or a few."""
     lines: list[str] = []
     if run.lost is not None:
-        lines.append(f"  server lost: {run.lost}")
+        lines.append(f"  {'server lost' if run.reached else 'no server'}: {run.lost}")
         lines += [f"    {line}" for line in run.lost_lines]
     if run.interrupted:
         lines.append("  interrupted: what was measured until then is kept")
