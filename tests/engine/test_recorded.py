@@ -17,7 +17,8 @@ from mlxcache_tui.report.json import to_json
 from mlxcache_tui.report.markdown import to_markdown
 from mlxcache_tui.store.paths import sessions_dir
 from support.scenario_runs import run_of
-from support.sessions import told, write
+from support.sessions import STARTED, told, write
+from support.story import Story
 
 
 def test_requests_of_one_policy_are_one_step_and_the_warm_up_is_none() -> None:
@@ -72,6 +73,25 @@ def test_requests_of_different_server_processes_are_never_one_step() -> None:
     assert "since #5, server 2" in report
     assert "prompt_cache_size 3, prompt_cache_bytes 300 kB, loaded in 1.5" in report
     assert json.loads(to_json([run], several=False))["server"]["later"][0]["since"] == 5
+
+
+def scenario_story(*scenarios: tuple[str, str] | None) -> Story:
+    story = Story()
+    story.tell(STARTED)
+    story.server()
+    for number, scenario in enumerate(scenarios):
+        story.compose(f"s{number}", step="first", purpose="scenario", scenario=scenario)
+        story.compose(f"s{number}", step="first", purpose="scenario", origin="observer")
+    return story
+
+
+def test_a_session_of_one_scenario_is_known_by_it() -> None:
+    one, other = ("return-policy", "abc"), ("context-policies", "def")
+    names = [
+        run_of_session(scenario_story(*scenarios).events, "s")[0]
+        for scenarios in ((one, one), (one, other), (one, None), (None,))
+    ]
+    assert [(run.scenario, run.digest) for run in names] == [one, *[("s", "none: a recorded session")] * 3]
 
 
 # --- the list

@@ -62,21 +62,7 @@ def _list(found: Sequence[SessionInfo], folder: Path, target: str | None) -> int
     if not found:
         print(f"no session was recorded yet in {folder}")
         return DONE
-    head = (
-        "session",
-        "when",
-        "lasted",
-        "server",
-        "mlx-lm",
-        "model",
-        "limit",
-        "requests",
-        "reuse",
-        "evictions",
-        "size",
-        "",
-    )
-    for line in text_table(head, [_row(info) for info in found]):
+    for line in text_table(_HEAD, [_row(info) for info in found]):
         print(line)
     total = sum(info.bytes for info in found)
     count = f"{len(found)} session{'s' * (len(found) != 1)}"

@@ -71,6 +71,7 @@ def composed_event(key: str, draft: Draft, at_ns: int) -> tuple[list[TextKept], 
         before=draft.before,
         after=draft.after,
         step=draft.step,
+        scenario=draft.scenario,
         warmup=draft.warmup,
     )
     return list(kept.values()), composed

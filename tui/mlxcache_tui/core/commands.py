@@ -13,6 +13,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     The system message is `before` + the policy's text + `after`; empty parts add nothing; without any there
     is no system message. `messages` are further (role, text) pairs between it and `user` (a continued conversation).
     `thinking`: None leaves the template's default. `extra` are further keys of the body (seed, chat_template_kwargs …).
+    `scenario`: name and digest of the one that it belongs to.
     """
 
     user: str
@@ -29,6 +30,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
     purpose: Purpose = "send"
     step: str | None = None
+    scenario: tuple[str, str] | None = None
     warmup: bool = False
 
     @property

@@ -133,6 +133,7 @@ def draft_of(
         extra=extra,
         purpose="scenario",
         step=step.name,
+        scenario=(scenario.name, scenario.digest),
         warmup=step.warmup,
     )
     if earlier is None:

@@ -35,15 +35,18 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
 
     Flags are those in force when the first request that counts was composed, as in a run. Requests that met different
     server processes are never one step: each process begins with an empty cache, and maybe with other limits.
+    The scenario is that of all requests, else the session is named by its file.
     """
     state = SessionState(bounded=False)
     began: dict[int, measure.Began] = {}
     start: int | None = None
     launched = observed = False
+    scenarios: dict[str, tuple[str, str] | None] = {}
     for event in events:
-        asked = isinstance(event, ev.RequestComposed) and event.purpose != "readiness"
-        if asked and state.server.epoch not in began:
-            began[state.server.epoch] = measure.began(state)
+        if isinstance(event, ev.RequestComposed) and event.purpose != "readiness":
+            began.setdefault(state.server.epoch, measure.began(state))
+            # The server tells of the same request again, and knows no scenario.
+            scenarios[event.key] = scenarios.get(event.key) or event.scenario
         if start is None and isinstance(event, ev.MemorySampled):
             start = event.bytes
         launched = launched or isinstance(event, ev.ServerLaunched)
@@ -54,11 +57,12 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
     later = _later(state, began)
     if later:
         server = msgspec.structs.replace(server, model=first.model, later=later)
+    scenario, digest = _only(scenarios.values()) or (name, NO_DIGEST)
     run = RunResult(
-        scenario=name,
+        scenario=scenario,
         title=f"Session {name}",
         about="",
-        digest=NO_DIGEST,
+        digest=digest,
         started=state.started,
         combination={},
         # When a server has ended it is no longer observed; the session was.
@@ -69,6 +73,11 @@ def run_of_session(events: Iterable[ev.AnyEvent], name: str) -> tuple[RunResult,
         expectations=(),
     )
     return run, state
+
+
+def _only(scenarios: Iterable[tuple[str, str] | None]) -> tuple[str, str] | None:
+    distinct = set(scenarios)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _later(state: SessionState, began: Mapping[int, measure.Began]) -> tuple[LaterServer, ...]:

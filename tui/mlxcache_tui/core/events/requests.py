@@ -12,7 +12,8 @@ class RequestComposed(Event, frozen=True, kw_only=True):
 
     `key` names it in all later events: ours goes along in the header `X-Mlxcache-Request`, another client's is made by
     the observer. `messages` are (role, text_id) pairs; a text completion has one with the role `prompt`. `params` are
-    the other keys of the body. `policy` is the label chosen in the composer or scenario.
+    the other keys of the body. `policy` is the label chosen in the composer or scenario; `scenario` is the name and the
+    digest of the scenario that `step` is one of.
     """
 
     key: str
@@ -24,6 +25,7 @@ class RequestComposed(Event, frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     step: str | None = None
+    scenario: tuple[str, str] | None = None
     warmup: bool = False
     client: str | None = None
 
