@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlxcache_tui.core.stats import Spread
+from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.report import format as fmt
 
 
@@ -39,3 +40,25 @@ def test_a_bar_is_escaped_once_in_a_table() -> None:
 def test_marks_of_markdown_are_made_harmless() -> None:
     assert fmt.harmless("a <i> *c* [d]") == "a \\<i\\> \\*c\\* \\[d\\]"
     assert fmt.harmless("prompt_cache_size _so_ __init__") == "prompt_cache_size \\_so\\_ \\_\\_init\\_\\_"
+
+
+HEAD = ("step", "n", "TTFT", "total", "")
+ROWS = [("a rather long name of a step", "1", "10 ms", "20 ms", "worse"), ("b", "1", "10 ms", "20 ms", "")]
+
+
+def test_a_table_gives_up_columns_and_then_the_end_of_names() -> None:
+    assert fmt.fitted_table(HEAD, ROWS, None, ("n",)) == fmt.text_table(HEAD, ROWS)
+    assert fmt.fitted_table(HEAD, ROWS, 52, ("n", "total")) == fmt.text_table(HEAD, ROWS)
+    assert fmt.fitted_table(HEAD, ROWS, 51, ("n", "total"))[0].split() == ["step", "TTFT", "total"]
+    cut = fmt.fitted_table(HEAD, ROWS, 51, ("n", "total"), 12)
+    assert cut[1] == "a rather long name of a st…  1  10 ms  20 ms  worse"
+    narrow = fmt.fitted_table(HEAD, ROWS, 30, ("n", "total"), 12)
+    assert narrow == ["step               TTFT", "a rather long n…  10 ms  worse", "b                 10 ms"]
+
+
+@given(st.lists(st.text("ab 返", max_size=60), max_size=4), st.integers(3, 40))
+def test_folded_lines_fit_and_lose_nothing(lines: list[str], width: int) -> None:
+    folded = fmt.folded(lines, width, indent=1)
+    assert all(cell_width(line) <= width for line in folded)
+    assert "".join("".join(folded).split()) == "".join("".join(lines).split())
+    assert fmt.folded(lines, None) == lines

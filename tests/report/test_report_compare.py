@@ -3,9 +3,11 @@
 import json
 
 import msgspec
+import pytest
 
 from mlxcache_tui.core.compare import compare
 from mlxcache_tui.core.run_file import Run, parse_runs
+from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.report.compare import comparison_json, comparison_lines, comparison_markdown
 from mlxcache_tui.report.json import to_json
 from support.fake_engine import FakeEngine
@@ -59,3 +61,11 @@ def test_the_report_takes_no_marks_from_answers() -> None:
     assert "| second \\| question |" in text
     assert "## Steps" in text
     assert "**B is no worse than A**" in text or "**inconclusive" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_it_is_as_wide_as_that(width: int) -> None:
+    lines = comparison_lines(compare(runs(10), runs(1)), NAMES, width)
+    assert max(map(cell_width, lines)) <= width
+    steps = next(line for line in lines if line.startswith("step, A → B"))
+    assert ("TTFT" in steps, "decode" in steps) == (True, width == 120)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from mlxcache_tui.cli.width import terminal_width
 from mlxcache_tui.core.compare import TOO_FEW, Comparison, compare
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.recorded import read_side
@@ -55,7 +56,7 @@ def _report(args: argparse.Namespace, comparison: Comparison) -> None:
     if args.markdown is not None:
         write_report(args.markdown, comparison_markdown(comparison, names))
     target = sys.stderr if "-" in (args.json, args.markdown) else sys.stdout
-    for line in comparison_lines(comparison, names):
+    for line in comparison_lines(comparison, names, terminal_width(target)):
         print(clean(line), file=target)
 
 

@@ -3,7 +3,9 @@
 import argparse
 import sys
 
+from mlxcache_tui.cli.width import terminal_width
 from mlxcache_tui.core.scenario_check import ScenarioError
+from mlxcache_tui.report.format import folded
 from mlxcache_tui.store.scenario_files import load_scenario, shipped_names
 
 
@@ -16,7 +18,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this form
     """Print name and title of each; a file that was broken by hand is told on standard error."""
     names = shipped_names()
-    width = max(map(len, names), default=0)
+    longest, width = max(map(len, names), default=0), terminal_width(sys.stdout)
     status = 0
     for name in names:
         try:
@@ -26,5 +28,6 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command has th
             status = 2
             continue
         about = f": {scenario.about}" if scenario.about else ""
-        print(f"{name:<{width}}  {scenario.title}{about}")
+        for line in folded([f"{name:<{longest}}  {scenario.title}{about}"], width, indent=longest + 2):
+            print(line)
     return status

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from mlxcache_tui.cli.width import terminal_width
 from mlxcache_tui.core.units import human_bytes, human_duration, human_percent
-from mlxcache_tui.report.format import text_table
+from mlxcache_tui.report.format import fitted_table, folded
 from mlxcache_tui.store.files import write_report
 from mlxcache_tui.store.paths import PathsError, sessions_dir
 from mlxcache_tui.store.sessions import SessionInfo, age_days, list_sessions, started_text
@@ -19,6 +20,8 @@ UNKNOWN = "—"
 _HEAD = (
     "session", "when", "lasted", "server", "mlx-lm", "model", "limit", "requests", "reuse", "evictions", "size", "",
 )  # fmt: skip
+_LEAST = ("mlx-lm", "lasted", "when", "server", "evictions", "size", "limit", "model")
+"""Columns that go first on a narrow terminal; the name of a session holds its start."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -62,12 +65,18 @@ def _list(found: Sequence[SessionInfo], folder: Path, target: str | None) -> int
     if not found:
         print(f"no session was recorded yet in {folder}")
         return DONE
-    for line in text_table(_HEAD, [_row(info) for info in found]):
+    width = terminal_width(sys.stdout)
+    for line in fitted_table(_HEAD, [_row(info) for info in found], width, _LEAST):
         print(line)
     total = sum(info.bytes for info in found)
     count = f"{len(found)} session{'s' * (len(found) != 1)}"
-    print(f"\n{count}, {human_bytes(total)} in {folder}. They are kept until you delete them:")
-    print("mlxcache-tui sessions --delete NAME…, or --older-than DAYS")
+    lines = (
+        "",
+        f"{count}, {human_bytes(total)} in {folder}. They are kept until you delete them:",
+        "mlxcache-tui sessions --delete NAME…, or --older-than DAYS",
+    )
+    for line in folded(lines, width):
+        print(line)
     return DONE
 
 

@@ -22,6 +22,11 @@ SCHEMA = 1
 ANSWER_LENGTH = 200
 _HEAD = ("over all steps", "A", "B", "B ÷ A", "90 % interval", "n", "verdict")
 _STEP_HEAD = ("step, A → B", "n", *(NAMES[name] for name in OF_STEPS), "verdicts")
+_LEAST = ("n", "90 % interval")
+_STEP_LEAST = tuple(NAMES[name] for name in ("decode_tps", "prefill_tps", "e2e_s"))
+"""Columns that go first on a narrow terminal."""
+NAME_CELLS = 22
+"""Cells to which the names of steps are cut before that."""
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -47,17 +52,18 @@ def _metric(metric: Metric) -> dict[str, Any]:
     return {**msgspec.to_builtins(metric), "step": "all" if overall else metric.step, "overall": overall}
 
 
-def comparison_lines(comparison: Comparison, names: tuple[str, str]) -> list[str]:
-    """For a terminal: what differs, the table, the answers, the verdict last."""
+def comparison_lines(comparison: Comparison, names: tuple[str, str], width: int | None = None) -> list[str]:
+    """For a terminal that is `width` cells wide: what differs, the table, the answers, the verdict last."""
     lines = [f"A  {names[0]}", f"B  {names[1]}", *_difference_lines(comparison)]
     if comparison.refused is not None:
-        return [*lines, f"not compared: {_refusal(comparison)}"]
-    lines += ["", *fmt.text_table(_HEAD, _rows(comparison)), ""]
-    lines += [*fmt.text_table(_STEP_HEAD, _step_rows(comparison)), ""]
+        return fmt.folded([*lines, f"not compared: {_refusal(comparison)}"], width)
+    lines += ["", *fmt.fitted_table(_HEAD, _rows(comparison), width, _LEAST), ""]
+    lines += [*fmt.fitted_table(_STEP_HEAD, _step_rows(comparison), width, _STEP_LEAST, NAME_CELLS), ""]
     for answers in comparison.answers:
         lines += _answer_lines(answers)
     lines += [f"note: {note}" for note in comparison.notes]
-    return [*lines, "", RULE, f"{VERDICT_SIGNS[comparison.verdict].sign} {WHOLE[comparison.verdict]}"]
+    lines += ["", RULE, f"{VERDICT_SIGNS[comparison.verdict].sign} {WHOLE[comparison.verdict]}"]
+    return fmt.folded(lines, width)
 
 
 def comparison_markdown(comparison: Comparison, names: tuple[str, str]) -> str:

@@ -1,10 +1,10 @@
 """Numbers and tables as text, for reports. Unknown is `—`."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mlxcache_tui.core.stats import Spread
-from mlxcache_tui.core.text import cell_width
+from mlxcache_tui.core.text import cell_width, fit, wrap_cells
 from mlxcache_tui.core.units import UNKNOWN
 from mlxcache_tui.core.units import seconds as seconds
 from mlxcache_tui.core.units import whole as whole
@@ -12,6 +12,8 @@ from mlxcache_tui.core.units import whole as whole
 _MARKS = re.compile(r"[\\`*\[\]#|<>]|(?<![^\W_])_|_(?![^\W_])")
 _PIPE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 """A bar that ends a cell: `harmless` may have been there before."""
+_GAP = 2
+"""Blanks between two columns."""
 
 
 def with_spread(spread: Spread | None, show: Callable[[float | None], str], n: int | None = None) -> str:
@@ -33,9 +35,56 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
             pad = " " * (width - cell_width(cell))
             cells.append(cell + pad if column in (0, len(row) - 1) else pad + cell)
-        return "  ".join(cells).rstrip()
+        return (" " * _GAP).join(cells).rstrip()
 
     return [line(row) for row in (head, *rows)]
+
+
+def fitted_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    least: Sequence[str],
+    shortest: int | None = None,
+) -> list[str]:
+    """Lines of a table that is at most `width` cells wide if that can be; None: as wide as it is.
+
+    Args:
+        head: names of the columns.
+        rows: their cells.
+        width: cells of a line.
+        least: columns that are left out where there is no room, the first of them first.
+        shortest: cells to which the first column may be cut before any is left out (None: it is never cut).
+    """
+    if width is None:
+        return text_table(head, rows)
+    sizes = [max(cell_width(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    name = min(sizes[0], shortest or sizes[0])
+    kept = list(range(len(head)))
+
+    def others() -> int:
+        return sum(_GAP + sizes[column] for column in kept[1:])
+
+    for column in map(head.index, least):
+        if name + others() > width:
+            kept.remove(column)
+    room = min(sizes[0], max(name, width - others()))
+    cut = [[fit(row[0], room), *(row[column] for column in kept[1:])] for row in (head, *rows)]
+    return text_table(cut[0], cut[1:])
+
+
+def folded(lines: Iterable[str], width: int | None, indent: int = 2) -> list[str]:
+    """The lines in `width` cells (None: as they are); what is folded goes on `indent` cells to the right."""
+    if width is None:
+        return list(lines)
+    found = []
+    for line in lines:
+        first, *rest = wrap_cells(line, width)
+        found.append(first)
+        if rest:
+            behind = line[len(first) :].lstrip()
+            found += [" " * indent + part for part in wrap_cells(behind, max(1, width - indent))]
+    return found
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
