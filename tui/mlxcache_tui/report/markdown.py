@@ -146,9 +146,7 @@ def _later_servers(server: ServerResult) -> list[str]:
         )
         before = later
     if lines:
-        lines.append(
-            "- figures in short and of the whole session are over all of these servers; the conditions are apart"
-        )
+        lines.append("- what stands in short is over all of these servers; a row of the conditions is of one")
     return lines
 
 
