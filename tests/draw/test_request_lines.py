@@ -31,12 +31,12 @@ def test_every_line_has_the_width(width: int) -> None:
 
 def test_columns_leave_in_a_fixed_order() -> None:
     assert " ".join(request_layout(77).names) == "number policy state prompt percent ttft tps why"
-    assert " ".join(request_layout(50).names) == "number state percent why"
+    assert " ".join(request_layout(50).names) == "number policy state percent why"
     assert {"wait", "prefill"}.isdisjoint(request_layout(117).names)
     assert len(request_layout(198).names) == 13
 
 
-@pytest.mark.parametrize(("width", "least"), [(77, 18), (98, 24), (109, 34), (117, 34), (198, 34)])
+@pytest.mark.parametrize(("width", "least"), [(77, 30), (98, 34), (109, 34), (117, 40), (198, 40)])
 def test_the_reason_has_room_before_rates_and_waits(width: int, least: int) -> None:
     layout = request_layout(width)
     assert layout.columns[-1].width >= least
@@ -60,9 +60,31 @@ def test_the_state_in_words(fields: dict[str, Any], shown: str) -> None:
     assert cell("state", **fields) == shown
 
 
-def test_a_narrow_state_leaves_the_time_left_out() -> None:
-    fields: dict[str, Any] = {"phase": "prefill", "prefill_done": 62, "prefill_total": 100, "eta_s": 3.2}
-    assert cell("state", 77, **fields) == "▷ prefill 62%"
+def test_a_middle_state_says_the_time_left_instead_of_the_word() -> None:
+    fields: dict[str, Any] = {"phase": "prefill", "prefill_done": 62, "prefill_total": 100}
+    assert cell("state", 117, **fields) == "▷ prefill 62%"
+    assert cell("state", 117, eta_s=3.2, **fields) == "▷ 62% 0:03"
+    assert cell("state", 117, phase="done", finish_reason="tool_calls") == "✓ done"
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "why"),
+    [
+        ({"phase": "done", "finish_reason": "length", "reason": "first"}, "✓", "○ first"),
+        ({"phase": "queued"}, "◌", "queued"),
+        ({"phase": "prefill", "prefill_done": 62, "prefill_total": 100, "eta_s": 3.2}, "▷ 62%", "prefill"),
+        ({"phase": "answering", "reason": "hit", "why": "hit: 14770 tokens of #5"}, "◆",
+         "answering ● 14770 tokens of #5"),
+        ({"phase": "thinking", "reason": "diverged", "why": "differs from #2 at message 1, char 1034"}, "◇",
+         "≠ #2 at message 1, char 1034"),
+        ({"phase": "failed", "why": "the server said 404"}, "✗", "the server said 404"),
+    ],
+)  # fmt: skip
+def test_a_narrow_state_is_its_sign_and_why_says_the_word_of_what_is_not_done(
+    fields: dict[str, Any], state: str, why: str
+) -> None:
+    assert cell("state", 77, **fields) == state
+    assert cell("why", 77, **fields) == why
 
 
 def test_unknown_is_a_dash_and_nothing_is_nothing() -> None:
@@ -97,8 +119,19 @@ def test_why_in_words(fields: dict[str, Any], shown: str) -> None:
     assert cell("why", **fields) == shown
 
 
-def test_where_it_is_narrow_the_sign_stands_for_its_word() -> None:
-    assert cell("why", 77, reason="hit", why="hit: 112 tokens of #1") == "● 112 tokens of #1"
+@pytest.mark.parametrize(
+    ("width", "reason", "why", "shown"),
+    [
+        (77, "hit", "hit: 14770 tokens of the warm-up", "● 14770 tokens of the warm-up"),
+        (77, "first", "first · → threw out warranty (#1)", "○ first → threw out warranty"),
+        (77, "evicted", "evicted by #3 (count 2) · → threw out returns (#1)", "✂ by #3 (count 2) → ✂ returns"),
+        (117, "hit", "hit: 1477 tokens of #5 · → threw out returns (#1)", "● 1477 of #5 · → threw out returns (#1)"),
+    ],
+)
+def test_where_it_is_narrow_the_reason_says_the_same_in_fewer_words(
+    width: int, reason: str, why: str, shown: str
+) -> None:
+    assert cell("why", width, reason=reason, why=why) == shown
 
 
 def test_a_warm_up_is_dim_and_has_no_number() -> None:

@@ -7,28 +7,30 @@ from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.core.units import UNKNOWN, human_count, human_duration, human_percent, human_rate
 from mlxcache_tui.core.views import RequestRow
 from mlxcache_tui.draw.columns import Column, Layout, lay_out, place, recolour
+from mlxcache_tui.draw.reason_words import fitting_reason
 from mlxcache_tui.draw.signs import FOREIGN, INFERRED, REASON_SIGNS, REQUEST_SIGNS
-from mlxcache_tui.draw.spans import Line, Look, Span
+from mlxcache_tui.draw.spans import Line, Look, Span, line_width
 
-_STATE_LONG = 18
-"""Cells of the state column from which on it has room for the time left and the finish reason."""
+_STATE_SIGN, _STATE_WORD, _STATE_LONG = 5, 13, 18
+"""Cells of the state column: with the sign alone (`why` has the word then), with the word, with the time left too."""
 _WIDE = 134
 _MIDDLE = 110
-_WHY = 34
-"""Cells that most reasons need: for these, rates and waits give way."""
+_WHY, _WHY_NARROW = 40, 34
+"""Cells that most reasons need, so that for them rates and waits give way: two reasons, or one."""
 
 
 @lru_cache(maxsize=32)
 def request_layout(width: int, digits: int = 3) -> Layout:
     """The columns that stand in `width` cells; `digits` of the largest number of a request."""
     number = max(3, digits)
-    state = _STATE_LONG if width >= _MIDDLE else 13
-    # Where all but `wait` and `prefill` stand, 58 cells are for them and the blanks between.
-    why = max(18, min(_WHY, width - 58 - number - state))
+    narrow = width < _MIDDLE
+    state = _STATE_SIGN if narrow else _STATE_WORD if width < _WIDE else _STATE_LONG
+    # Besides number and state 39 cells are for what stands on a narrow screen, 58 for all but `wait` and `prefill`.
+    why = max(18, min(_WHY_NARROW if narrow else _WHY, width - (39 if narrow else 58) - number - state))
     columns = (
         Column("number", "#", number, 0, "right"),
         Column("policy", "policy", 10, 4, most=24 if width >= _WIDE else 14),
-        Column("state", "state", state, 1, most=_STATE_LONG),
+        Column("state", "state", state, 1),
         Column("prompt", "prompt", 6, 7, "right"),
         Column("cached", "cached", 6, 10, "right"),
         Column("percent", "%", 5, 2, "right"),
@@ -45,12 +47,13 @@ def request_layout(width: int, digits: int = 3) -> Layout:
 
 def request_line(row: RequestRow, layout: Layout) -> Line:
     """One request in the columns of the layout."""
-    cells = [_cell(row, column) for column in layout.columns]
+    told = any(column.name == "state" and column.width >= _STATE_WORD for column in layout.columns)
+    cells = [_cell(row, column, told=told) for column in layout.columns]
     line = place(cells, layout)
     return recolour(line, "dim") if row.warmup or row.earlier else line
 
 
-def _cell(row: RequestRow, column: Column) -> Line:
+def _cell(row: RequestRow, column: Column, *, told: bool) -> Line:
     match column.name:
         case "number":
             return (Span("–" if row.number == 0 else str(row.number)),)  # 0: it belongs to getting ready
@@ -61,7 +64,7 @@ def _cell(row: RequestRow, column: Column) -> Line:
         case "percent":
             return (Span(_percent(row), _percent_look(row)),)
         case "why":
-            return _why(row, column.width)
+            return _why(row, column.width, told=told)
         case name:
             return _figure(row, name)
 
@@ -97,29 +100,39 @@ def _percent_look(row: RequestRow) -> Look:
 
 def _state(row: RequestRow, width: int) -> Line:
     sign = REQUEST_SIGNS[row.phase]
-    short = f"{sign.sign} {sign.word}"
-    more = ""
+    percent = ""
     if row.phase == "prefill" and row.prefill_total:
-        short += f" {100 * (row.prefill_done or 0) // row.prefill_total}%"
-        more = f" {clock(row.eta_s)}" if row.eta_s is not None else ""
+        percent = f" {100 * (row.prefill_done or 0) // row.prefill_total}%"
+    if width < _STATE_WORD:
+        return (Span(sign.sign + percent, sign.look),)
+    short = f"{sign.sign} {sign.word}{percent}"
+    wordings = [short]
+    if percent and row.eta_s is not None:
+        wordings = [f"{short} {clock(row.eta_s)}", f"{sign.sign}{percent} {clock(row.eta_s)}", short]
     elif row.phase == "done" and row.finish_reason not in (None, "stop"):
-        more = f" {row.finish_reason}"
-    text = short + more
-    return (Span(text if cell_width(text) <= width else short, sign.look),)
+        wordings = [f"{short} {row.finish_reason}", short]
+    return (Span(next((text for text in wordings if cell_width(text) <= width), short), sign.look),)
 
 
-def _why(row: RequestRow, width: int) -> Line:
+def _why(row: RequestRow, width: int, *, told: bool) -> Line:
+    """The reason; in front of it the word of the state where the state's column has not `told` it."""
     if row.phase == "failed":
         return (Span(row.why, "bad"),)
-    sign = REASON_SIGNS[row.reason]
+    state = REQUEST_SIGNS[row.phase]
+    word: Line = (Span(state.word, state.look),) if not told and row.phase != "done" else ()
     if row.reason == "pending":
-        return (Span(row.why),)
+        return (*word, Span(" " if word and row.why else ""), Span(row.why))
+    sign = REASON_SIGNS[row.reason]
     mark = f"{sign.sign}{INFERRED} " if row.inferred else f"{sign.sign} "
     text = row.why or sign.word
-    if cell_width(mark + text) > width:
-        # The sign says the same as the word: `● 112 tokens of #1`.
-        text = text.removeprefix(f"{sign.word}: ")
-    return Span(mark, sign.look), Span(text, "dim" if sign.look == "dim" else "plain")
+    room = width - cell_width(mark)
+    if word:
+        in_front = line_width(word) + 1
+        text = fitting_reason(text, room - in_front)
+        # What happens shows in the sign as well: the reason comes before the word.
+        word = (*word, Span(" ")) if cell_width(text) <= room - in_front else ()
+    text = fitting_reason(text, room)
+    return *word, Span(mark, sign.look), Span(text, "dim" if sign.look == "dim" else "plain")
 
 
 def short_duration(seconds: float | None) -> str:
