@@ -96,6 +96,17 @@ async def test_a_warning_is_shown_until_it_was_seen_and_never_again() -> None:
         assert screen_lines(app)[1].startswith("type")
 
 
+async def test_the_footer_leaves_out_what_cannot_be_done_now() -> None:
+    app = PaneApp(pane := CachePane())
+    async with app.run_test(size=(40, 9)) as pilot:
+        pane.focus()
+        assert pane.idle_actions == {"toggle_view", "dismiss", "warm_again"}
+        pane.show(cache(warnings=(WarningView(name="a", text="over by 2 kB"),)), 0)
+        assert pane.idle_actions == {"warm_again"}
+        await pilot.press("x")
+        assert pane.idle_actions == {"dismiss", "warm_again"}
+
+
 async def test_a_key_shows_it_by_policy_and_back_and_another_asks_to_warm_again() -> None:
     class Keeping(PaneApp):
         wanted = 0

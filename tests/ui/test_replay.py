@@ -93,6 +93,16 @@ async def test_every_move_by_keys(path: Path) -> None:
         assert same(player.state, STORY.state)
 
 
+async def test_the_key_that_plays_is_called_pause_while_it_plays(path: Path) -> None:
+    app = ReplayApp(path, speed=1.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at(app, pilot, COUNT)
+        await pilot.press("space")
+        await until(pilot, lambda: "space pause" in screen_lines(app)[-1])
+        await pilot.press("space")
+        await until(pilot, lambda: "space play" in screen_lines(app)[-1])
+
+
 async def test_everything_that_can_be_opened_live_can_be_opened_here(path: Path) -> None:
     app = ReplayApp(path)
     async with app.run_test(size=(120, 36)) as pilot:

@@ -109,6 +109,23 @@ async def test_keys_ask_for_what_they_say_and_name_the_chosen_step() -> None:
         assert [wish for wish, _, _ in app.asked[3:]] == ["pause", "stop", "values", "report", "close"]
 
 
+@pytest.mark.parametrize(
+    ("view", "left"),
+    [
+        (None, "compare close"),
+        (scenario_pane_view(), "pause stop"),
+        (over(), "again values report close"),
+        (over(has_before=True), "again values report compare close"),
+    ],
+)
+async def test_the_footer_leaves_out_what_cannot_be_done_now(view: ScenarioView | None, left: str) -> None:
+    app = PaneApp(pane := ScenarioPane())
+    async with app.run_test(size=(60, 12)):
+        pane.show(view)
+        wishes = ("pause", "stop", "again", "values", "report", "compare", "close")
+        assert " ".join(wish for wish in wishes if f"ask('{wish}')" not in pane.idle_actions) == left
+
+
 async def test_a_run_of_a_sweep_is_chosen_by_the_cursor() -> None:
     app = AskedApp(pane := ScenarioPane())
     runs = tuple(run_view(step_view(f"in {n}", status="done"), label=f"size {n}", values=str(n)) for n in (1, 2, 4))

@@ -284,17 +284,24 @@ ACTIONS: tuple[ActionInfo, ...] = (
 
 FOOTER = (
     "send",
-    "send_again",
-    "alternate",
-    "next_policy",
-    "next_question",
-    "detail",
+    "leave",
+    "pane('composer')",
+    "pane('cache')",
+    "pane('memory')",
+    "pane('log')",
     "scenarios",
     "server",
+    "send_again",
+    "next_question",
+    "next_policy",
+    "alternate",
     "compare",
     "help",
     "quit",
 )
+"""What the footer shows where it has the room, by importance; help and quit come first of all."""
+_SHOWN_AS = {"leave": ("esc 3 4 5", "panes")}
+"""Key and label in the footer where they are not the table's: while typing the keys of the panes need `esc` first."""
 _ELSEWHERE = ("requests", "scenario", "cache", "replay", "compare")
 """Scopes whose keys a widget or a screen binds; listed for the help. So is the palette's key, which Textual binds."""
 
@@ -363,13 +370,14 @@ def bindings() -> list[BindingType]:
         if info.scope in _ELSEWHERE or info.id == "palette":
             continue
         for index, key in enumerate(filter(None, info.key.split(","))):
+            shown, label = _SHOWN_AS.get(info.id, (key_label(key), info.label))
             made.append(
                 Binding(
                     key,
                     info.id,
-                    info.label,
+                    label,
                     show=index == 0 and info.id in FOOTER,
-                    key_display=key_label(key),
+                    key_display=shown,
                     priority=key != "escape"
                     and (len(key) > 1 and key not in ("slash", "question_mark", "equals_sign")),
                     tooltip=info.help,

@@ -14,6 +14,8 @@ from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 
+_PLAY = "app.replay('play')"
+
 
 class ReplayScreen(MonitorScreen):
     """Its keys are those of the replay; a text field that has the focus takes them first."""
@@ -38,7 +40,7 @@ class ReplayScreen(MonitorScreen):
 
     def show_place(self, view: PlaybackView) -> None:
         """Draw where the recording stands."""
-        self.query_one(ReplayBar).show(view)
+        _show_place(self, view)
 
 
 class ReplayDetail(DetailScreen):
@@ -61,4 +63,9 @@ class ReplayDetail(DetailScreen):
 
     def show_place(self, view: PlaybackView) -> None:
         """Draw where the recording stands."""
-        self.query_one(ReplayBar).show(view)
+        _show_place(self, view)
+
+
+def _show_place(screen: ReplayScreen | ReplayDetail, view: PlaybackView) -> None:
+    screen.query_one(ReplayBar).show(view)
+    screen.query_one(KeyFooter).relabel(_PLAY, "pause" if view.state == "playing" else "play")

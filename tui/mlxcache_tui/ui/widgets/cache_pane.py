@@ -25,7 +25,7 @@ class CachePane(LineView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "toggle_view", "by policy"),
         Binding("x", "dismiss", "seen"),
-        Binding("w", "warm_again", "warm again", show=False),
+        Binding("w", "warm_again", "warm again"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
@@ -39,6 +39,17 @@ class CachePane(LineView):
         self._top: list[Line] = []
         self._entries: list[Line] = []
 
+    @property
+    def idle_actions(self) -> frozenset[str]:
+        """Without a warning nothing is seen, without what was warm before nothing is warmed again."""
+        view = self._view
+        idle = set() if self._warning() else {"dismiss"}
+        if view is None or view.known != "observer":
+            idle.add("toggle_view")
+        if view is None or not any(row.warm_before for row in view.policies):
+            idle.add("warm_again")
+        return frozenset(idle)
+
     def show(self, view: CacheView, now_ns: int) -> None:
         """Draw the view as of `now_ns` (monotonic, for the ages); only the cells that changed are repainted."""
         hits = [row.last_hit_ns for row in view.policies if row.last_hit_ns is not None]
@@ -46,7 +57,10 @@ class CachePane(LineView):
         ages = tuple(coarse_age(now_ns - stamp) for stamp in stamps)
         if view == self._view and ages == self._ages:
             return
+        idle = self.idle_actions
         self._view, self._now_ns, self._ages = view, now_ns, ages
+        if self.idle_actions != idle:
+            self.refresh_bindings()
         old_top, old = self._top, self._entries
         self._draw()
         if len(old_top) != len(self._top) or not old_top:
@@ -105,6 +119,7 @@ class CachePane(LineView):
         """The warning was seen: the next one takes its place."""
         if (warning := self._warning()) is not None:
             self._dismissed.add(warning.name)
+            self.refresh_bindings()
             self._draw()
             self.refresh()
 

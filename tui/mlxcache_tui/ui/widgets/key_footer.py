@@ -1,25 +1,57 @@
-"""The line of keys at the bottom: the way to help and out comes first, so that no width cuts it off."""
+"""The line of keys at the bottom: only whole ones, the way to help and out first, then what the focus can do."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.widgets import Footer
+from textual.widgets import Footer, Input, TextArea
+
+from mlxcache_tui.draw.key_line import Key, fitting_keys
+from mlxcache_tui.ui.keys import ACTIONS, FOOTER
+from mlxcache_tui.ui.widgets.line_view import LineView
 
 FIRST = ("quit", "help")
-SPARE = ("scenarios", "server", "compare")
-"""Actions that a narrow screen leaves to the palette and the help."""
+_OF_APP = frozenset(info.id for info in ACTIONS)
 
 
 class KeyFooter(Footer):
-    """Textual's footer in our order: `first` are the actions that come first."""
+    """Textual's footer in our order: `first`, then the keys of the focus itself, then those of the whole program."""
 
-    def __init__(self, first: Collection[str] = FIRST) -> None:
+    def __init__(self, first: Sequence[str] = FIRST) -> None:
         super().__init__(show_command_palette=False)
-        self._first = first
+        self._first = tuple(first)
+        self._labels: dict[str, str] = {}
+        self._room = 0
+
+    def relabel(self, action: str, label: str) -> None:
+        """Call an action by another word from now on: its key does something else now."""
+        if self._labels.get(action) != label:
+            self._labels[action] = label
+            self.refresh(recompose=True)
+
+    def on_resize(self) -> None:
+        """Choose the keys for another width."""
+        if self.screen.size.width != self._room:
+            self.refresh(recompose=True)
 
     def compose(self) -> ComposeResult:
-        """A key for each action that can be done now."""
-        keys = list(super().compose())
-        places = [getattr(key, "action", "") for key in keys]
-        for place, key in sorted(zip(places, keys, strict=True), key=lambda pair: pair[0] not in self._first):
-            yield key.set_class(place in SPARE, "-spare")
+        """A key for each action that can be done now, as many as have room."""
+        self._room = self.screen.size.width
+        made = {getattr(widget, "action", ""): widget for widget in super().compose()}
+        keys: list[Key] = []
+        for action in filter(self._is_useful, made):
+            widget = made[action]
+            label = self._labels.get(action, getattr(widget, "description", ""))
+            widget.description = label  # type: ignore[attr-defined]
+            keys.append(Key(action, getattr(widget, "key_display", ""), label))
+        own = [key.action for key in keys if key.action not in _OF_APP]
+        for key in fitting_keys(keys, (*self._first, *own, *FOOTER), self._room):
+            yield made[key.action]
+
+    def _is_useful(self, action: str) -> bool:
+        """Keys that write a letter are none while typing, and without that there is no need to leave."""
+        focused = self.screen.focused
+        if isinstance(focused, TextArea | Input):
+            return not action.startswith("pane(")
+        if isinstance(focused, LineView) and (action in focused.idle_actions or action == f"pane('{focused.id}')"):
+            return False
+        return action != "leave"

@@ -34,6 +34,11 @@ class LineView(ScrollView, can_focus=True):
         self._looks: dict[tuple[str, str], Style] = {}
 
     @property
+    def idle_actions(self) -> frozenset[str]:
+        """Actions of the pane that would be refused now: the footer leaves them out."""
+        return frozenset()
+
+    @property
     def columns(self) -> int:
         """Cells that a line may take."""
         return self.scrollable_content_region.width

@@ -36,7 +36,7 @@ class RequestTable(LineView):
         Binding("pagedown", "move_page(1)", "Page down", show=False, tooltip="A page down."),
         Binding("home,g", "move_end(-1)", "First", show=False, tooltip="The first row."),
         Binding("end,G", "move_end(1)", "Last", show=False, tooltip="The last row; new ones are followed."),
-        Binding("enter", "open_request", "Detail", show=False, tooltip="Open the row's detail."),
+        Binding("enter", "open_request", "detail", tooltip="Open the row's detail."),
     ]
     BORDER_TITLE = "Requests"
 
@@ -51,6 +51,11 @@ class RequestTable(LineView):
         self._at = -1
         """Index of the row under the cursor, -1 while there is none."""
         self._note = _EMPTY
+
+    @property
+    def idle_actions(self) -> frozenset[str]:
+        """Without a row there is none to open."""
+        return frozenset() if self._rows else frozenset({"open_request"})
 
     @property
     def rows(self) -> tuple[RequestRow, ...]:
@@ -73,6 +78,8 @@ class RequestTable(LineView):
         if rows == self._rows:
             return
         old, self._rows = self._rows, rows
+        if bool(old) != bool(rows):
+            self.refresh_bindings()
         if self._resting is None and len(rows) == len(old):
             self._resting = self.set_timer(_REST_S, self._go_on)
         following = self._at == len(old) - 1

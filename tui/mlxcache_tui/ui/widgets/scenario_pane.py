@@ -33,7 +33,7 @@ class ScenarioPane(LineView):
         Binding("end,G", "move_end(1)", "Last", show=False),
         Binding("space", "ask('pause')", "pause", key_display="space"),
         Binding("x", "ask('stop')", "stop"),
-        Binding("r", "ask('again')", "again"),
+        Binding("r", "ask('again')", "step again"),
         Binding("v", "ask('values')", "values"),
         Binding("w", "ask('report')", "report"),
         Binding("equals_sign", "ask('compare')", "compare", key_display="="),
@@ -48,6 +48,20 @@ class ScenarioPane(LineView):
         self._top: list[Line] = []
         self._rows: list[Row] = []
         self._key: Key | None = None
+
+    @property
+    def idle_actions(self) -> frozenset[str]:
+        """What has its time while a scenario runs, or only when it is over."""
+        view = self._view
+        over = view is not None and view.phase == "over"
+        idle: set[Wish] = (
+            {"pause", "stop"} if view is None or over else {"again", "values", "report", "compare", "close"}
+        )
+        if view is None:
+            idle |= {"again", "values", "report"}
+        elif not view.has_before:
+            idle.add("compare")
+        return frozenset(f"ask('{wish}')" for wish in idle)
 
     @property
     def view(self) -> ScenarioView | None:
@@ -70,7 +84,10 @@ class ScenarioPane(LineView):
         """Draw the view; None: no scenario is open."""
         if view == self._view:
             return
+        idle = self.idle_actions
         old, self._view = self._view, view
+        if self.idle_actions != idle:
+            self.refresh_bindings()
         over = view is not None and view.phase == "over" and (old is None or old.phase != "over")
         if view is None or old is None or view.name != old.name or len(view.runs) != len(old.runs):
             self._key = None
