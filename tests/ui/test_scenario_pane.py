@@ -104,6 +104,7 @@ async def test_keys_ask_for_what_they_say_and_name_the_chosen_step() -> None:
         pane.focus()
         await pilot.press("r", "down", "r", "up", "r", "space", "x", "v", "w", "c")
         await until(pilot, lambda: len(app.asked) == 8)
+        assert any(line.startswith("✓▸first") for line in screen_lines(app)), "the choice is seen without colour too"
         # The first press goes to the step that failed.
         assert app.asked[:3] == [("again", None, 0), ("again", "second", 0), ("again", "first", 0)]
         assert [wish for wish, _, _ in app.asked[3:]] == ["pause", "stop", "values", "report", "close"]

@@ -77,6 +77,15 @@ class PickerApp(App[None]):
         return self.picker.query_one("#names", OptionList).highlighted
 
 
+async def test_a_sign_goes_with_the_cursor() -> None:
+    app = PickerApp(offer("one"), BROKEN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key, shown in (("home", ("▸ one", "✗ broken")), ("down", ("one", "▸✗ broken"))):
+            await pilot.press(key)
+            await pilot.pause()
+            assert tuple(" ".join(line[2:27].replace("*", "").split()) for line in screen_lines(app)[1:3]) == shown
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_what_is_under_the_cursor_is_told_and_enter_runs_it(size: tuple[int, int]) -> None:
     app = PickerApp(offer("one"), offer("two"), chosen="two")

@@ -1,5 +1,7 @@
 """Looks."""
 
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -7,10 +9,13 @@ from rich.cells import cell_len
 from textual.color import Color
 
 from mlxcache_tui.draw.spans import Look
-from mlxcache_tui.ui.theme import LOOKS, PREFIX, component_names
+from mlxcache_tui.ui.replay import ReplayApp
+from mlxcache_tui.ui.theme import CURSOR, LOOKS, PREFIX, component_names
 from mlxcache_tui.ui.widgets.request_table import RequestTable
 from support.golden import screen_lines
 from support.pane import PaneApp
+from support.sessions import told, write
+from support.until import until
 from support.views import all_kinds_of_rows
 
 
@@ -41,3 +46,30 @@ async def test_columns_are_as_wide_as_the_screen_draws_them() -> None:
         for line in screen_lines(app)[3:6]:
             sign = next(index for index, char in enumerate(line) if char in "●≠✂")
             assert cell_len(line[:sign]) == why
+
+
+async def test_without_colour_the_terminals_own_ink_is_drawn_on_its_own_ground(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    story = told()
+    app = ReplayApp(write(tmp_path / "s.jsonl", story))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.player is not None and app.player.view.position == len(story.events))
+        await pilot.pause()
+        picture = app.export_screenshot()
+    assert app.native_ansi_color, "else Textual makes greys of the colours, and of the ground black"
+    grounds = set(re.findall(r'<rect fill="(#\w+)" x', picture))
+    assert grounds <= {"#c5c8c6"}, "only what is reversed has a ground"
+
+
+async def test_without_colour_cursor_and_dim_text_are_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = PaneApp(table := RequestTable())
+    async with app.run_test(size=(80, 5)) as pilot:
+        assert table.get_component_rich_style(PREFIX + "dim").dim
+        assert table.get_component_rich_style(PREFIX + CURSOR).reverse
+        table.show(all_kinds_of_rows())
+        table.focus()
+        await pilot.pause()
+        assert any(segment.style and segment.style.reverse for segment in table.render_line(4))

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import os
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
@@ -58,7 +59,8 @@ class MonitorApp(App[int]):
         self, settings: Settings, reporter: Reporter | None = None, opened: Callable[[], None] | None = None
     ) -> None:
         """`reporter` makes the files that a scenario's results are saved as; `opened` is called when all is there."""
-        super().__init__()
+        # Without colours Textual leaves greys; only with the terminal's own colours it sends none but the attributes.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._opened = opened
         self.settings = settings
         self.reporter = reporter

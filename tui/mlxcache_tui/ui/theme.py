@@ -31,6 +31,14 @@ _ON_LIGHT: dict[Look, str] = {
     "bar": "color: $text-primary;",
 }
 """On a light ground. Those above are no paler than they must be: with 16 colours pale ones would all be white."""
+_ON_NO_COLOUR: dict[str, str] = {
+    "dim": "text-style: dim;",
+    "gone": "text-style: dim strike;",
+    "rest": "text-style: dim;",
+    "cursor": "text-style: reverse;",
+    "cursor-blurred": "text-style: underline;",
+}
+"""With NO_COLOR: what colours say besides the signs is said by attributes alone."""
 CURSOR = "cursor"
 CURSOR_BLURRED = "cursor-blurred"
 _GROUNDS = {
@@ -51,4 +59,5 @@ def component_css(widget: str) -> str:
     rules: list[tuple[str, str]] = [*LOOKS.items(), *_GROUNDS.items()]
     dark = [f"{widget} > .{PREFIX}{name} {{ {rule} }}" for name, rule in rules]
     light = [f"{widget}:light > .{PREFIX}{name} {{ {rule} }}" for name, rule in _ON_LIGHT.items()]
-    return "\n".join(dark + light)
+    none = [f"{widget}:nocolor > .{PREFIX}{name} {{ {rule} }}" for name, rule in _ON_NO_COLOUR.items()]
+    return "\n".join(dark + light + none)

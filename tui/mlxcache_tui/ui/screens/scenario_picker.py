@@ -133,7 +133,9 @@ class ScenarioPicker(ModalScreen[Choice | None]):
         return self._offers[at] if at is not None and at < len(self._offers) else None
 
     def _draw(self) -> None:
-        offer = self._offer
+        names, offer = self.query_one("#names", OptionList), self._offer
+        for index, known in enumerate(self._offers):
+            names.replace_option_prompt_at_index(index, _label(known, here=known is offer))
         self._say("")
         if offer is not None:
             about = self.query_one("#about", TextFlow)
@@ -185,10 +187,10 @@ class ScenarioPicker(ModalScreen[Choice | None]):
             self.path = path
 
 
-def _label(offer: Offer) -> str:
-    """A sign for what cannot run, the name, and whose it is."""
+def _label(offer: Offer, *, here: bool = False) -> str:
+    """The cursor, a sign for what cannot run, the name, and whose it is."""
     broken = offer.scenario is None or (offer.plan is not None and offer.plan.refused)
-    return f"{'✗' if broken else ' '} {fit(offer.name, NAME_CELLS - 2)}{'*' if offer.own else ''}"
+    return f"{'▸' if here else ' '}{'✗' if broken else ' '} {fit(offer.name, NAME_CELLS - 3)}{'*' if offer.own else ''}"
 
 
 def paragraphs(text: str) -> list[str]:

@@ -69,7 +69,9 @@ class LineView(ScrollView, can_focus=True):
                 # The colours of the looks are made for the pane's own background; on the cursor one reads better.
                 keeps_colour = ground != CURSOR and look != "plain"
                 colours = Style(color=None if keeps_colour else below.color, bgcolor=below.bgcolor)
-                style += colours + Style(bold=below.bold or style.bold)
+                style += colours + Style(
+                    bold=below.bold or style.bold, reverse=below.reverse or None, underline=below.underline or None
+                )
             self._looks[look, ground] = style
         return style
 

@@ -36,7 +36,7 @@ class RequestTable(LineView):
         Binding("pagedown", "move_page(1)", "Page down", show=False, tooltip="A page down."),
         Binding("home,g", "move_end(-1)", "First", show=False, tooltip="The first row."),
         Binding("end,G", "move_end(1)", "Last", show=False, tooltip="The last row; new ones are followed."),
-        Binding("enter", "open_request", "detail", tooltip="Open the row's detail."),
+        Binding("enter", "open_request", "detail", key_display="enter", tooltip="Open the row's detail."),
     ]
     BORDER_TITLE = "Requests"
 

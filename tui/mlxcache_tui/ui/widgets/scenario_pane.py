@@ -10,11 +10,12 @@ from textual.strip import Strip
 
 from mlxcache_tui.core.scenario_view import ScenarioView
 from mlxcache_tui.draw.scenario_lines import Key, Row, body_rows, top_lines
-from mlxcache_tui.draw.spans import Line, note_lines
+from mlxcache_tui.draw.spans import Line, Span, note_lines
 from mlxcache_tui.ui.theme import CURSOR, CURSOR_BLURRED
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 Wish = Literal["pause", "stop", "again", "values", "report", "compare", "close"]
+_HERE = Span("▸", "strong")
 _EMPTY = "no scenario is open: ^l picks one"
 
 
@@ -236,7 +237,8 @@ class ScenarioPane(LineView):
             return Strip.blank(self.columns, self.rich_style)
         row = self._rows[index]
         here = self._key is not None and row.key == self._key
-        return self.strip(row.line, "" if not here else CURSOR if self.has_focus else CURSOR_BLURRED)
+        line = (row.line[0], _HERE, *row.line[2:]) if here else row.line  # in place of the blank behind the sign
+        return self.strip(line, "" if not here else CURSOR if self.has_focus else CURSOR_BLURRED)
 
     class Asked(Message):
         """Something is wanted of the scenario; `step` is the one under the cursor, `run` the one shown."""
