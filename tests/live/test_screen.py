@@ -142,6 +142,21 @@ async def test_what_is_typed_in_one_burst_with_send_is_sent(tmp_path: Path) -> N
         assert state.message_text(request.messages[1][1]) == "why"
 
 
+async def test_the_first_alternation_sends_a_and_the_cursor_goes_to_what_is_sent_again(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ready(app, pilot)
+        await pilot.press("ctrl+t")
+        await answered(app, pilot, 1)
+        await pilot.press("ctrl+t")
+        await answered(app, pilot, 2)
+        table = app.monitor.query_one(RequestTable)
+        await pilot.press("escape", "up", "ctrl+r")
+        requests = await answered(app, pilot, 3)
+        assert [request.policy for request in requests] == ["returns", "warranty", "returns"]
+        assert table.cursor_key == requests[-1].key
+
+
 async def test_the_server_stops_with_us_though_our_last_steps_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
     (own / "b-huge.md").write_bytes(b"x" * (MAX_TEXT_BYTES + 1))
     (own / "c-folder.md").mkdir()
     (own / "d-gone.md").symlink_to(own / "nowhere")
+    (own / "e-empty.md").write_text(" \n")
     (own / "e-fine.md").write_text("fine")
     policies, problems = load_policies()
     assert "e-fine" in {policy.label for policy in policies}
@@ -53,6 +54,7 @@ def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
         "it is 4.0 MB; expected a text of at most 4 MB",
         "it is not a file; expected a text file",
         "it cannot be read: no such file or directory",
+        "it is empty",
     ]
     assert all("\n" not in problem for problem in problems)
 

@@ -107,6 +107,20 @@ async def test_the_footer_leaves_out_what_cannot_be_done_now() -> None:
         assert pane.idle_actions == {"dismiss", "warm_again"}
 
 
+async def test_a_key_that_can_do_nothing_says_why_until_something_changes() -> None:
+    app = PaneApp(pane := CachePane())
+    async with app.run_test(size=(78, 9)) as pilot:
+        pane.focus()
+        pane.show(cache(), 0)
+        for key, why in (("w", "nothing was warm before"), ("x", "no warning")):
+            await pilot.press(key)
+            await pilot.pause()
+            assert why in screen_lines(app)[1]
+        pane.show(cache(count=2), 0)
+        await pilot.pause()
+        assert "no warning" not in screen_lines(app)[1]
+
+
 async def test_a_key_shows_it_by_policy_and_back_and_another_asks_to_warm_again() -> None:
     class Keeping(PaneApp):
         wanted = 0
@@ -120,7 +134,7 @@ async def test_a_key_shows_it_by_policy_and_back_and_another_asks_to_warm_again(
         pane.focus()
         row = PolicyRow(
             policy="returns", requests=2, reuse_last=0.9, reuse_session=0.5, last_hit_ns=0, evicted=1, entries=1,
-            bytes=1, share=1.0,
+            bytes=1, share=1.0, warm_before=True,
         )  # fmt: skip
         pane.show(cache(policies=(row,)), 0)
         await pilot.press("p", "w")

@@ -258,6 +258,14 @@ async def test_a_template_without_a_switch_shows_thinking_as_not_available(app: 
         assert app.composer.draft().thinking is False
 
 
+async def test_the_key_of_thinking_says_why_it_does_nothing(app: ComposerApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.composer.set_thinking_available(False)
+        app.composer.toggle_thinking()
+        await pilot.pause()
+        assert "this model's chat template has no switch" in app.text_of("#forecast")
+
+
 async def test_sending_tells_how_many_and_an_empty_message_is_refused(app: ComposerApp) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.composer.cycle_count()

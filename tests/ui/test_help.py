@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from mlxcache_tui.core.actions import ActionInfo, key_label
 from mlxcache_tui.core.glossary import GLOSSARY
-from mlxcache_tui.draw.signs import REASON_SIGNS, REQUEST_SIGNS
+from mlxcache_tui.draw.signs import MARK_SIGNS, REASON_SIGNS, REQUEST_SIGNS
 from mlxcache_tui.ui.keys import ACTIONS
 from mlxcache_tui.ui.screens.help import PANE_KEYS, HelpScreen, help_blocks
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
@@ -35,7 +35,7 @@ def test_every_action_and_every_word_is_in_the_help() -> None:
 
 def test_every_sign_of_a_state_and_a_reason_is_explained() -> None:
     text = "\n".join(block.text for block in help_blocks(ACTIONS))
-    for sign in (*REQUEST_SIGNS.values(), *REASON_SIGNS.values()):
+    for sign in (*REQUEST_SIGNS.values(), *REASON_SIGNS.values(), *MARK_SIGNS):
         assert not sign.word or re.search(rf"^{re.escape(sign.sign)}  {sign.word} +\w", text, re.MULTILINE), sign
 
 

@@ -50,8 +50,8 @@ async def test_it_opens_with_all_that_happened_in_order(path: Path, size: tuple[
     async with app.run_test(size=size) as pilot:
         await at(app, pilot, COUNT)
         assert numbers(app) == [0, 1, 2, 3, 4]
+        await until(pilot, lambda: "space play  ] next request" in text_lines(app)[-1])
         lines = text_lines(app)
-        assert "space play  ] next request" in lines[-1]
         assert "paused" in lines[-2]
         assert not app.monitor.query_one(Composer).display
         assert app.monitor.focused is app.monitor.query_one(RequestTable)
@@ -86,11 +86,19 @@ async def test_every_move_by_keys(path: Path) -> None:
         await pilot.press("plus", "plus", "minus")
         assert player.speed == 2
         await pilot.press("space")
-        assert player.view.state == "playing"
         await until(pilot, lambda: player.view.position > 0)
         await pilot.press("greater_than_sign")
         await at(app, pilot, COUNT)
         assert same(player.state, STORY.state)
+
+
+async def test_before_the_first_request_the_table_says_how_to_go_on(path: Path) -> None:
+    app = ReplayApp(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at(app, pilot, COUNT)
+        await pilot.press("less_than_sign")
+        await at(app, pilot, 0)
+        assert any("space plays" in line for line in screen_lines(app))
 
 
 async def test_the_key_that_plays_is_called_pause_while_it_plays(path: Path) -> None:

@@ -152,6 +152,22 @@ async def test_a_click_selects_and_a_double_click_opens() -> None:
         await until(pilot, lambda: app.opened == ["k3"])
 
 
+async def test_the_cursor_goes_to_what_was_just_sent_wherever_it_stood() -> None:
+    app = TableApp()
+    async with app.run_test(size=(78, 9)) as pilot:
+        app.table.show(rows(3))
+        app.table.focus()
+        await pilot.press("home")
+        app.table.follow("k5")
+        app.table.show(rows(4))
+        assert app.table.cursor_key == "k1"
+        app.table.show(rows(5))
+        assert app.table.cursor_key == "k5"
+        await pilot.press("home")
+        app.table.show(rows(6))
+        assert app.table.cursor_key == "k1"
+
+
 async def test_the_cursor_can_be_set_from_outside() -> None:
     app = TableApp()
     async with app.run_test(size=(78, 8)) as pilot:

@@ -59,3 +59,14 @@ REASONS: dict[ReasonKind, str] = {
     "unknown": "what is known does not tell why",
 }
 """What the reasons of the column `why` mean, for the help and for reports."""
+
+MARKS: dict[str, str] = {
+    "chosen": "the row that the keys work on",
+    "of others": "in front of a policy: another client sent the request",
+    "earlier": "in front of a row: sent before the server was started anew, so what it stored is gone",
+    "inferred": "not measured: worked out from what was sent here and the server's rules, or by counting",
+    "at work": "in the status line: so many requests are in work now",
+    "evicted": "on an entry: thrown out; behind it by which request, and which limit was passed",
+    "swallowed": "on an entry: not kept by itself any more, since a longer one begins with the same tokens",
+}
+"""What marks on rows and entries mean, for the help."""

@@ -68,3 +68,13 @@ FOREIGN = "›"
 """In front of the policy of a request that another client sent."""
 INFERRED = "≈"
 BUSY = "◉"
+MARK_SIGNS = (
+    Sign("▸", "chosen", "strong"),
+    Sign(FOREIGN, "of others", "accent"),
+    Sign(RESTARTED, "earlier", "dim"),
+    Sign(INFERRED, "inferred", "plain"),
+    Sign(BUSY, "at work", "info"),
+    Sign(EVICTED, "evicted", "bad"),
+    Sign(SWALLOWED, "swallowed", "dim"),
+)
+"""Marks on rows of the table, on entries of the cache and in the status line."""

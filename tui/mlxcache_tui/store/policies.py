@@ -42,8 +42,10 @@ def load_policies() -> tuple[tuple[Policy, ...], tuple[str, ...]]:
             continue
         for path in files:
             try:
-                label = clean(path.stem)
-                found[label] = Policy(label, read_policy(path), path)
+                label, text = clean(path.stem), read_policy(path)
+                if not text:
+                    raise TextFileError("is empty")
+                found[label] = Policy(label, text, path)
             except TextFileError as error:
                 problems.append(clean(f"policy {path} left out: it {error}"))
     places = {label: place for place, label in enumerate(FIRST)}

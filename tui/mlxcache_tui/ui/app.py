@@ -21,7 +21,7 @@ from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.views import DetailView
 from mlxcache_tui.ui.comparisons import Comparisons
-from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, bindings
+from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, OF_SENDING, bindings
 from mlxcache_tui.ui.messages import StateChanged
 from mlxcache_tui.ui.palette import ANYWHERE, palette_commands
 from mlxcache_tui.ui.requests import Requests
@@ -72,6 +72,7 @@ class MonitorApp(App[int]):
         self.scenarios = Scenarios(self)
         self.comparisons = Comparisons(self)
         self._changed: set[Part] = set()
+        self._watching = False
         self._stack = AsyncExitStack()
         self.notices_seen = 0
         self.farewell: tuple[str, ...] = ()
@@ -142,8 +143,19 @@ class MonitorApp(App[int]):
             self.requests.forecast()
         if "server" in parts:
             self.servers.heed(state)
+            self._watch_only(state.server.watch_only)
         if "notices" in parts:
             self.tell_notices()
+
+    def _watch_only(self, watching: bool) -> None:
+        """Nothing can be sent: the keys for it are off, and the table has the focus."""
+        if watching == self._watching:
+            return
+        self._watching = watching
+        if watching and self.monitor.focused_pane() == "composer":
+            self.monitor.pick("cache")
+            self.monitor.pick("requests")
+        self.refresh_bindings()
 
     def tell_notices(self) -> None:
         """Show the lines that were not shown yet."""
@@ -220,7 +232,8 @@ class MonitorApp(App[int]):
         self.requests.send_again()
 
     def action_alternate(self) -> None:
-        self.monitor.query_one(Composer).alternate_policy()
+        if self.requests.sent_any:  # else A comes first: what the composer shows
+            self.monitor.query_one(Composer).alternate_policy()
         self.monitor.query_one(Composer).request_send()
 
     def action_next_policy(self) -> None:
@@ -305,6 +318,8 @@ class MonitorApp(App[int]):
         """The monitor's keys are for the monitor: a form or the detail above it has its own."""
         ours = {info.id.partition("(")[0] for info in ACTIONS}
         if action in ours and action not in ANYWHERE and self.screen is not self.monitor:
+            return False
+        if self._watching and (f"{action}('{parameters[0]}')" if parameters else action) in OF_SENDING:
             return False
         if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
             return False

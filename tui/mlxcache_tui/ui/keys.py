@@ -23,7 +23,7 @@ ACTIONS: tuple[ActionInfo, ...] = (
         id="alternate",
         key="ctrl+t",
         label="alternate",
-        help="Take the policy that was sent before the last one (A, B, A …) and send.",
+        help="Take the policy before this one (A, B, A …) and send; with nothing sent yet, send the composer's own.",
         scope="anywhere",
     ),
     ActionInfo(
@@ -317,16 +317,16 @@ OF_COMPOSER = (
 )
 """Actions on the composer's draft; none while a scenario stands in its place."""
 
+OF_SENDING = (*OF_COMPOSER, "send_again", "cancel", "pane('composer')")
+"""Actions of who sends; none while only watching."""
+
 OF_LIVE = (
-    *OF_COMPOSER,
-    "send_again",
-    "cancel",
+    *OF_SENDING,
     "scenarios",
     "scenario",
     "server",
     "restart",
     "stop_server",
-    "pane('composer')",
     "pane('scenario')",
     *(info.id for info in ACTIONS if info.scope == "scenario"),
 )

@@ -29,6 +29,11 @@ class Requests:
         self._detail_key: str | None = None
         self._texts = PromptTexts()
 
+    @property
+    def sent_any(self) -> bool:
+        """Whether anything was sent from here."""
+        return bool(self._drafts)
+
     def send(self, count: int) -> None:
         """Send the composer's draft, `count` copies at once."""
         draft = self._app.monitor.query_one(Composer).draft()
@@ -44,6 +49,7 @@ class Requests:
             if len(self._drafts) > KEPT_REQUESTS:
                 del self._drafts[next(iter(self._drafts))]
             engine.submit(cmd.SendRequest(key=key, draft=draft))
+            self._app.monitor.query_one(RequestTable).follow(key)
 
     def send_again(self) -> None:
         """The selected request of ours once more; without one, the last that was sent."""

@@ -9,8 +9,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from mlxcache_tui.core.actions import ActionInfo, key_label
-from mlxcache_tui.core.glossary import GLOSSARY, REASONS, REQUEST_STATES
-from mlxcache_tui.draw.signs import REASON_SIGNS, REQUEST_SIGNS, Sign
+from mlxcache_tui.core.glossary import GLOSSARY, MARKS, REASONS, REQUEST_STATES
+from mlxcache_tui.draw.signs import MARK_SIGNS, REASON_SIGNS, REQUEST_SIGNS, Sign
 from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.widgets.log_pane import LogPane
@@ -102,6 +102,7 @@ def help_blocks(actions: Sequence[ActionInfo]) -> tuple[Block, ...]:
     reasons = {REASON_SIGNS[kind].word: meaning for kind, meaning in REASONS.items()}
     blocks += _signs("Signs: the state of a request", REQUEST_SIGNS.values(), REQUEST_STATES)
     blocks += _signs("Signs: why it was reused, or was not", REASON_SIGNS.values(), reasons)
+    blocks += _signs("Signs: marks on rows and entries", MARK_SIGNS, MARKS)
     blocks.append(Block("heading", "Words"))
     longest = max(len(word) for word, _ in GLOSSARY) + 2
     blocks.extend(Block("plain", f"{word:<{longest}}{meaning}", longest) for word, meaning in GLOSSARY)

@@ -13,6 +13,7 @@ from mlxcache_tui.ui.screens.monitor import MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
+from mlxcache_tui.ui.widgets.request_table import RequestTable
 
 _PLAY = "app.replay('play')"
 
@@ -32,6 +33,7 @@ class ReplayScreen(MonitorScreen):
     def on_mount(self) -> None:
         """The table has the focus: there is nothing to write."""
         self.query_one(Composer).disabled = True
+        self.query_one(RequestTable).say_when_empty("nothing was sent yet: space plays, ] goes on to the next request")
         self.call_after_refresh(self.pick, "requests")
 
     def pick(self, pane: str) -> None:
@@ -68,4 +70,4 @@ class ReplayDetail(DetailScreen):
 
 def _show_place(screen: ReplayScreen | ReplayDetail, view: PlaybackView) -> None:
     screen.query_one(ReplayBar).show(view)
-    screen.query_one(KeyFooter).relabel(_PLAY, "pause" if view.state == "playing" else "play")
+    screen.query_one(KeyFooter).relabel(_PLAY, "pause" if view.state == "playing" else None)

@@ -34,6 +34,8 @@ class CachePane(LineView):
         self._now_ns = 0
         self._ages: tuple[str, ...] = ()
         self._by_policy = False
+        self._refusal = ""
+        """Why the last key did nothing; told until something else changes."""
         self._dismissed: set[str] = set()
         """Names of the warnings that were seen; they do not come back."""
         self._top: list[Line] = []
@@ -58,7 +60,7 @@ class CachePane(LineView):
         if view == self._view and ages == self._ages:
             return
         idle = self.idle_actions
-        self._view, self._now_ns, self._ages = view, now_ns, ages
+        self._view, self._now_ns, self._ages, self._refusal = view, now_ns, ages, ""
         if self.idle_actions != idle:
             self.refresh_bindings()
         old_top, old = self._top, self._entries
@@ -95,7 +97,7 @@ class CachePane(LineView):
         if self._view is None or not self.size:
             return
         warning = self._warning()
-        note = self._view.note or (f"{warning.text} (x: seen)" if warning else "")
+        note = self._refusal or self._view.note or (f"{warning.text} (x: seen)" if warning else "")
         view = msgspec.structs.replace(self._view, note=note)
         lines = policy_lines if self._by_policy and view.known == "observer" else cache_lines
         self._top, self._entries = lines(view, self._now_ns, self.columns, self.size.height)
@@ -122,10 +124,20 @@ class CachePane(LineView):
             self.refresh_bindings()
             self._draw()
             self.refresh()
+        else:
+            self._refuse("there is no warning to put away")
 
     def action_warm_again(self) -> None:
         """Ask for what was warm before the restart."""
-        self.post_message(self.WarmWanted())
+        if "warm_again" in self.idle_actions:
+            self._refuse("nothing was warm before a restart that is not warm now")
+        else:
+            self.post_message(self.WarmWanted())
+
+    def _refuse(self, why: str) -> None:
+        self._refusal = why
+        self._draw()
+        self.refresh()
 
     class WarmWanted(Message):
         """What was warm before the server was restarted is to be read again."""

@@ -18,7 +18,7 @@ from mlxcache_tui.core.views import ForecastView
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainArea
 from mlxcache_tui.ui.widgets.forecast_line import ForecastLine
-from mlxcache_tui.ui.widgets.options_row import OptionsRow
+from mlxcache_tui.ui.widgets.options_row import NO_SWITCH_TIP, OptionsRow
 
 FIRST_POLICY = "returns"
 MARK_CELLS = 10
@@ -195,8 +195,10 @@ class Composer(Vertical):
             self._options.stream = not self._options.stream
 
     def toggle_thinking(self) -> None:
-        """Default, off, on; nothing where the model's template has no switch."""
-        if self._ready:
+        """Default, off, on; a line where the model's template has no switch."""
+        if self._ready and self._available is False:
+            self._forecast.refuse(f"{NO_SWITCH_TIP[0].lower()}{NO_SWITCH_TIP[1:]}")
+        elif self._ready:
             self._options.toggle_thinking()
 
     def cycle_count(self) -> None:

@@ -19,11 +19,11 @@ class KeyFooter(Footer):
     def __init__(self, first: Sequence[str] = FIRST) -> None:
         super().__init__(show_command_palette=False)
         self._first = tuple(first)
-        self._labels: dict[str, str] = {}
+        self._labels: dict[str, str | None] = {}
         self._room = 0
 
-    def relabel(self, action: str, label: str) -> None:
-        """Call an action by another word from now on: its key does something else now."""
+    def relabel(self, action: str, label: str | None) -> None:
+        """Call an action by another word while its key does something else; None: by its own again."""
         if self._labels.get(action) != label:
             self._labels[action] = label
             self.refresh(recompose=True)
@@ -40,7 +40,7 @@ class KeyFooter(Footer):
         keys: list[Key] = []
         for action in filter(self._is_useful, made):
             widget = made[action]
-            label = self._labels.get(action, getattr(widget, "description", ""))
+            label = str(self._labels.get(action) or getattr(widget, "description", ""))
             widget.description = label  # type: ignore[attr-defined]
             keys.append(Key(action, getattr(widget, "key_display", ""), label))
         own = [key.action for key in keys if key.action not in _OF_APP]

@@ -51,6 +51,8 @@ class RequestTable(LineView):
         self._at = -1
         """Index of the row under the cursor, -1 while there is none."""
         self._note = _EMPTY
+        self._wanted: str | None = None
+        """Key of a request that gets the cursor once its row is there."""
 
     @property
     def idle_actions(self) -> frozenset[str]:
@@ -92,12 +94,19 @@ class RequestTable(LineView):
             self._refresh_rows(old)
         self._place_cursor(following=following)
 
-    def set_watch_only(self, watching: bool) -> None:
-        """Whether nothing can be sent from here: what an empty table says."""
-        note = _EMPTY_WATCHING if watching else _EMPTY
+    def follow(self, key: str) -> None:
+        """Put the cursor on the row of this request, which was just sent, once it is there."""
+        self._wanted = key
+
+    def say_when_empty(self, note: str) -> None:
+        """What an empty table says."""
         if note != self._note:
             self._note = note
             self.refresh()
+
+    def set_watch_only(self, watching: bool) -> None:
+        """Whether nothing can be sent from here: what an empty table says."""
+        self.say_when_empty(_EMPTY_WATCHING if watching else _EMPTY)
 
     def _go_on(self) -> None:
         self._resting = None
@@ -107,7 +116,10 @@ class RequestTable(LineView):
     # --- the cursor ---------------------------------------------------------------------------------------------------
 
     def _place_cursor(self, *, following: bool) -> None:
-        if following or self.cursor_key is None:
+        if self._wanted is not None and (wanted := self._index_of(self._wanted)) >= 0:
+            self._wanted = None
+            self._set_cursor(wanted)
+        elif following or self.cursor_key is None:
             self._set_cursor(len(self._rows) - 1)
         elif not (0 <= self._at < len(self._rows)) or self._rows[self._at].key != self.cursor_key:
             self._at = self._index_of(self.cursor_key)
