@@ -102,10 +102,8 @@ async def test_before_the_first_request_the_table_says_how_to_go_on(path: Path) 
 
 
 async def test_the_key_that_plays_is_called_pause_while_it_plays(path: Path) -> None:
-    app = ReplayApp(path, speed=1.0)
+    app = ReplayApp(path, speed=0.01)  # plays at once
     async with app.run_test(size=(80, 24)) as pilot:
-        await at(app, pilot, COUNT)
-        await pilot.press("space")
         await until(pilot, lambda: "space pause" in screen_lines(app)[-1])
         await pilot.press("space")
         await until(pilot, lambda: "space play" in screen_lines(app)[-1])
