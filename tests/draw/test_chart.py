@@ -1,6 +1,7 @@
 """A sweep as plots: plain text of a given width, the limits below, the units beside."""
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,8 +17,11 @@ POINTS = (
 
 
 @pytest.fixture
-def no_plotext(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_plotext(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nor does a plot that is remembered from other tests stand in for it, or remain for them."""
     monkeypatch.setitem(sys.modules, "plotext", None)
+    sweep_plots.cache_clear()
+    yield
     sweep_plots.cache_clear()
 
 
