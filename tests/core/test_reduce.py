@@ -100,6 +100,12 @@ def test_somebody_elses_server_that_was_started_anew_has_its_own_flags() -> None
     assert state.server.flags == {"prompt_cache_size": 5}
 
 
+def test_a_server_that_runs_already_is_connected_to_until_it_answers() -> None:
+    target = ev.ServerTargeted(at_ns=1, origin="program", url="http://x", mode="attached")
+    ready = ev.ServerPhaseChanged(at_ns=2, origin="process", phase="ready")
+    assert [fold(events).server.phase for events in ([target], [target, ready])] == ["starting", "ready"]
+
+
 def test_another_clients_request_whose_end_was_lost_is_not_open_for_ever() -> None:
     story = Story()
     story.server()

@@ -49,3 +49,8 @@ def test_what_it_cannot_see_or_do() -> None:
 def test_unknown_parts_are_left_out() -> None:
     line = drawn(reuse_last=None, reuse_session=None, evictions=None, mlx_lm=None)
     assert line == " mlxcache-tui  Qwen3-4B-4bit  127.0.0.1:8080  ● ready"
+
+
+def test_what_runs_already_is_connected_to_and_what_is_ours_starts() -> None:
+    assert "◔ starting" in plain(status_line(status(phase="starting"), 120))
+    assert "◔ connecting" in plain(status_line(status(phase="starting", ours=False), 120))

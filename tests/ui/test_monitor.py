@@ -9,10 +9,14 @@ from textual.app import App
 from textual.binding import BindingType
 
 import mlxcache_tui.ui
+from mlxcache_tui.core.events import ServerPhase
+from mlxcache_tui.core.present import Presenter
+from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.keys import bindings
 from mlxcache_tui.ui.screens.monitor import PANES, MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
 from support.golden import screen_lines
+from support.views import status
 
 SIZES = [(200, 50), (120, 40), (120, 34), (110, 33), (100, 30), (80, 24), (80, 16), (60, 15), (40, 12)]
 
@@ -97,3 +101,20 @@ async def test_another_width_has_room_for_other_keys() -> None:
         await pilot.pause()
         await pilot.pause()
         assert "f12 compare" in screen_lines(app)[-1]
+
+
+async def test_until_something_is_heard_of_the_server_the_screen_says_what_is_expected() -> None:
+    app = ScreenApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.monitor.expect(status(phase="starting", ours=False))
+        state = SessionState()
+        told: tuple[tuple[ServerPhase, str], ...] = (
+            ("none", "◔ connecting"),
+            ("unreachable", "✗ unreachable"),
+            ("none", "○ no server"),
+        )
+        for phase, shown in told:
+            state.server.phase = phase
+            app.monitor.show(state, Presenter(), set())
+            await pilot.pause()
+            assert shown in screen_lines(app)[0]

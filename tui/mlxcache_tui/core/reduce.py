@@ -150,6 +150,8 @@ def _target(state: SessionState, event: ev.ServerTargeted) -> None:
             _empty(state)
             server.first_epoch = server.epoch
             state.cache.warm_before.clear()
+    if event.mode == "attached":
+        server.phase, server.text = "starting", ""  # until it answers, or does not
     server.url, server.mode, server.watch_only = event.url, event.mode, event.watch_only
     server.model = event.model
     server.log_path = event.log_path

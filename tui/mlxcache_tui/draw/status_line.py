@@ -72,7 +72,8 @@ def _phase(view: StatusView) -> Line:
     sign = SERVER_SIGNS[view.phase]
     if view.phase == "ready" and view.busy:
         return (Span(f"{BUSY} busy {view.busy}", "info"),)
-    words = f"{sign.sign} {sign.word}"
+    word = sign.word if view.ours or view.phase != "starting" else "connecting"  # what runs already does not start
+    words = f"{sign.sign} {word}"
     if view.phase == "fetching" and view.fetch_percent is not None:
         words += f" {view.fetch_percent:.0f} %"
     return (Span(words, sign.look),)

@@ -87,6 +87,8 @@ class MonitorApp(App[int]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit)
+        if (expected := self.servers.expected()) is not None:
+            self.monitor.expect(expected)
         self.call_after_refresh(self._open)
 
     async def on_unmount(self) -> None:

@@ -7,7 +7,9 @@ from textual.worker import Worker, WorkerError
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.events import ServerPhase
-from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.present import status_view
+from mlxcache_tui.core.state import ServerState, SessionState
+from mlxcache_tui.core.views import StatusView
 from mlxcache_tui.ui.screens.start_form import StartForm
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.request_table import RequestTable
@@ -35,6 +37,17 @@ class Servers:
     def spec(self) -> cmd.ServerSpec | None:
         """How our server is started; None: there is none of ours."""
         return self._spec
+
+    def expected(self) -> StatusView | None:
+        """What the status line shows of the server that was asked for before anything is heard of it."""
+        start = self._app.settings.start
+        if start is None:
+            return None
+        if isinstance(start, cmd.ServerSpec):
+            server = ServerState(phase="starting", mode="launched", model=start.model)
+        else:
+            server = ServerState(phase="starting", mode="attached")
+        return status_view(SessionState(server=server))
 
     def open_form(self, note: str = "", conflict: str = "") -> None:
         """The start form, filled with what runs now."""

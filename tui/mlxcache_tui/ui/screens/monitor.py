@@ -7,6 +7,7 @@ from textual.screen import Screen
 from mlxcache_tui.core.present import Presenter, cache_view, log_view, memory_view, status_view
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.core.views import StatusView
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.key_footer import KeyFooter
@@ -25,6 +26,7 @@ class MonitorScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (34, "-tall")]  # noqa: RUF012
     AUTO_FOCUS = ""
+    _expecting = False
 
     def compose(self) -> ComposeResult:
         yield StatusBar(id="status")
@@ -46,9 +48,17 @@ class MonitorScreen(Screen[None]):
     def on_mount(self) -> None:
         self.pick("composer")
 
+    def expect(self, view: StatusView) -> None:
+        """Show this until something is heard of the server that was asked for."""
+        self._expecting = True
+        self.query_one(StatusBar).show(view)
+
     def show(self, state: SessionState, presenter: Presenter, parts: set[Part]) -> None:
         """Hand each pane its view."""
-        self.query_one(StatusBar).show(status_view(state))
+        status = status_view(state)
+        if status.phase != "none" or not self._expecting:
+            self._expecting = False
+            self.query_one(StatusBar).show(status)
         if "requests" in parts:
             self.query_one(RequestTable).show(presenter.rows(state), state.let_go)
         if "log" in parts or "server" in parts:
