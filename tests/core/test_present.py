@@ -154,3 +154,19 @@ def test_rows_of_an_earlier_server_process_say_so_at_once() -> None:
     story.server(pid=11)
     story.compose("c")
     assert [row.earlier for row in presenter.rows(story.state)] == [True, True, False]
+
+
+def test_a_warm_up_that_is_told_late_stands_where_it_was_sent() -> None:
+    story = Story()
+    presenter = Presenter()
+    story.compose("before")
+    between = story.tick()
+    story.compose("after")
+    assert [row.key for row in presenter.rows(story.state)] == ["before", "after"]
+    story.tell(
+        ev.RequestComposed(
+            at_ns=between, origin="observer", key="warm", purpose="readiness", path="/v1/chat/completions", messages=()
+        )
+    )
+    assert [row.key for row in presenter.rows(story.state)] == ["before", "warm", "after"]
+    assert list(story.state.requests) == ["before", "warm", "after"]

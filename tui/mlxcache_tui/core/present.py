@@ -297,9 +297,12 @@ class Presenter:
 
     def rows(self, state: SessionState) -> tuple[RequestRow, ...]:
         """All rows in the table's order."""
+        moved = False
         for key in state.dirty:
-            self._rows[key] = request_row(state, state.requests[key])
+            request = state.requests[key]
+            moved |= request.number == 0 and key not in self._rows  # it may stand in front of what was told before
+            self._rows[key] = request_row(state, request)
         state.dirty.clear()
-        if len(self._rows) > len(state.requests):  # the oldest were let go
+        if moved or len(self._rows) > len(state.requests):  # or the oldest were let go
             self._rows = {key: self._rows[key] for key in state.requests}
         return tuple(self._rows.values())

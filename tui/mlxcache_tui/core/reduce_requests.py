@@ -97,6 +97,10 @@ def _composed(state: SessionState, event: ev.RequestComposed) -> None:
     )
     state.requests[event.key] = request
     state.dirty[event.key] = None
+    if number == 0:
+        # The observer may tell of it after what was sent here, though it was before: it has no number to show that.
+        for key in [key for key, other in state.requests.items() if other.composed_ns > request.composed_ns]:
+            state.requests[key] = state.requests.pop(key)
     tally.composed(state, request)
     alike.add(state, request)
     bounds.take_in(state, request)
