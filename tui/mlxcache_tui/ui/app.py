@@ -87,8 +87,6 @@ class MonitorApp(App[int]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit)
-        if (expected := self.servers.expected()) is not None:
-            self.monitor.expect(expected)
         self.call_after_refresh(self._open)
 
     async def on_unmount(self) -> None:
@@ -101,6 +99,8 @@ class MonitorApp(App[int]):
         self.farewell = (*self.scenarios.farewell, *(self.engine.farewell() if self.engine else ()))
 
     async def _open(self) -> None:
+        if (expected := self.servers.expected()) is not None:
+            self.monitor.expect(expected)
         await self.monitor.query_one(Composer).fill()
         setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")
         engine: Face = await self._stack.enter_async_context(setup.open_engine(self.settings))
