@@ -9,13 +9,18 @@ from textual.app import App
 from textual.binding import BindingType
 
 import mlxcache_tui.ui
+from mlxcache_tui.core.commands import AttachServer
 from mlxcache_tui.core.events import ServerPhase
 from mlxcache_tui.core.present import Presenter
+from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
+from mlxcache_tui.ui.app import MonitorApp
 from mlxcache_tui.ui.keys import bindings
 from mlxcache_tui.ui.screens.monitor import PANES, MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
 from support.golden import screen_lines
+from support.live_server import free_port
+from support.until import until
 from support.views import status
 
 SIZES = [(200, 50), (120, 40), (120, 34), (110, 33), (100, 30), (80, 24), (80, 16), (60, 15), (40, 12)]
@@ -118,3 +123,14 @@ async def test_until_something_is_heard_of_the_server_the_screen_says_what_is_ex
             app.monitor.show(state, Presenter(), set())
             await pilot.pause()
             assert shown in screen_lines(app)[0]
+
+
+async def test_who_only_watches_has_the_table_in_focus_and_no_keys_to_send(tmp_path: Path, own_folders: None) -> None:
+    start = AttachServer(url=f"http://127.0.0.1:{free_port()}", watch_only=True)
+    app = MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: any(word in screen_lines(app)[0] for word in ("◔ connecting", "✗ unreachable")))
+        await until(pilot, lambda: "watching only" in screen_lines(app)[0])
+        await until(pilot, lambda: app.focused is app.monitor.query_one("#requests"))
+        await until(pilot, lambda: "3 cache" in screen_lines(app)[-1])
+        assert not any(word in screen_lines(app)[-1] for word in ("send", "again", "composer"))
