@@ -22,7 +22,8 @@ ASKED: st.SearchStrategy[Asked] = st.tuples(
 
 def found_by_walking(state: SessionState, request: RequestState) -> RequestState | None:
     labelled = None
-    for known in reversed(state.requests.values()):
+    # In the order of telling: a warm-up that is told late is put in front of others, which are not moved among them.
+    for known in sorted(state.requests.values(), key=lambda told: int(told.key[1:]), reverse=True):
         if known is request or known.purpose == "readiness" or known.composed_ns > request.composed_ns:
             continue
         if known.messages[0] == request.messages[0]:

@@ -40,12 +40,12 @@ def small() -> Iterator[None]:
 def check(state: SessionState) -> None:
     """What has to hold after every event."""
     kept = state.requests.values()
-    assert len(kept) <= bounds.KEPT_REQUESTS
+    assert len(kept) <= bounds.KEPT_REQUESTS + len(state.open)
     uses = Counter(text_id for request in kept for text_id in {name for _, name in request.messages})
     assert state.text_uses == uses
     assert set(state.texts) <= set(uses) | set(state.unused_texts)
     assert not set(state.unused_texts) & set(uses)
-    assert len(state.unused_texts) <= bounds.UNUSED_TEXTS
+    assert len(state.unused_texts) <= 2 * bounds.KEPT_REQUESTS
     assert state.size == sum(map(len, state.texts.values())) + sum(request.size for request in kept)
     assert all(state.requests.get(key) is request for key, request in state.open.items())
     assert set(state.dirty) <= set(state.requests)
@@ -106,8 +106,9 @@ def test_the_first_of_its_kind_is_so_as_far_back_as_is_kept() -> None:
 @pytest.mark.usefixtures("small")
 def test_the_rows_of_a_presenter_go_with_the_requests() -> None:
     story, presenter = Story(), Presenter()
-    story.compose("a")
-    story.compose("b")
+    for key in "ab":
+        story.compose(key)
+        story.answer(key)
     first = presenter.rows(story.state)
     story.compose("c")
     assert presenter.rows(story.state)[0] is first[1]
@@ -119,6 +120,7 @@ def test_a_text_goes_with_the_last_request_that_has_it() -> None:
     story = Story()
     for key in "abc":
         story.compose(key, user=f"question {key}", system="shared")
+        story.answer(key)
     texts = story.state.texts
     assert text_id_of("shared") in texts
     assert text_id_of("question a") not in texts
@@ -131,9 +133,11 @@ def test_few_large_requests_are_too_many(monkeypatch: pytest.MonkeyPatch) -> Non
     story = Story()
     for number in range(9):
         story.compose(f"k{number}", user=f"{number}" * 3_000, system=None)
+        story.answer(f"k{number}")
     assert len(story.state.requests) == 3
     for number in range(3):
         story.compose(f"l{number}", user=f"{number}" * 30_000, system=None)
+        story.answer(f"l{number}")
     assert len(story.state.requests) == 2, "the least are kept, whatever they weigh"
 
 
@@ -152,6 +156,35 @@ def test_an_answer_and_tokens_weigh_too() -> None:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small")
+def test_a_request_in_work_stays_until_its_end_is_told() -> None:
+    story = Story()
+    story.server()
+    story.compose("open")
+    for number in range(5):
+        story.sent(f"r{number}", entry=number)
+    assert list(story.state.requests) == ["open", "r4"]
+    story.answer("open")
+    assert story.state.requests["open"].outcome == "done"
+    assert story.state.tally.all.requests == 6
+
+
+def test_a_greeting_that_tells_all_texts_first_loses_none() -> None:
+    count = bounds.UNUSED_TEXTS + 500
+    state = SessionState()
+    texts = [f"question {number}" for number in range(count)]
+    for text in texts:
+        apply(state, ev.TextKept(at_ns=1, origin="observer", text_id=text_id_of(text), text=text))
+    for text in texts:
+        message = ("user", text_id_of(text))
+        apply(
+            state,
+            ev.RequestComposed(at_ns=2, origin="observer", key=text, purpose="foreign", path="/", messages=(message,)),
+        )
+    assert all(state.message_text(request.messages[0][1]) == key for key, request in state.requests.items())
+    assert len(state.requests) == count
+
+
 def test_without_bounds_all_is_kept() -> None:
     state = SessionState(bounded=False)
     for event in four_requests().events:

@@ -91,6 +91,24 @@ def test_policies_are_bounded_and_the_one_in_use_stays() -> None:
     assert story.state.tally.all.requests == 4 * KEPT_NAMES
 
 
+def test_a_policy_that_is_stored_keeps_its_figures_whatever_others_send() -> None:
+    story = Story()
+    story.server()
+    story.sent("a", entry=1, policy="kept")
+    for number in range(KEPT_NAMES + 20):
+        story.compose(f"o{number}", policy=f"p{number}")
+    assert story.state.tally.policies["kept"].requests == 1
+    assert len(story.state.tally.policies) <= KEPT_NAMES + 1
+
+
+def test_a_warm_up_tells_how_fast_prompts_are_read() -> None:
+    story = Story()
+    story.server()
+    story.compose("w", warmup=True)
+    story.answer("w", prompt=502, cached=0)
+    assert story.state.tally.prefill_tps is not None
+
+
 def test_another_process_begins_with_an_empty_memory() -> None:
     story = Story()
     story.server()

@@ -95,7 +95,7 @@ async def test_rows_that_are_let_go_leave_what_is_looked_at_where_it_is() -> Non
         await pilot.pause()
         assert [line[:40] for line in screen_lines(app)[1:]] == seen
         assert app.table.cursor_key == "k12"
-        assert app.table.border_subtitle == "3 older: in the session file only"
+        assert app.table.border_subtitle == "3 older ones are kept no more"
         app.table.show(rows(40)[14:], 14)
         await pilot.pause()
         assert app.table.cursor_key == "k15"

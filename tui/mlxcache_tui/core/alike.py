@@ -15,7 +15,7 @@ def add(state: SessionState, request: RequestState) -> None:
 
 
 def drop(state: SessionState, request: RequestState) -> None:
-    """The oldest request is let go."""
+    """A request is let go: the oldest, or one that stands just behind those in work."""
     if request.messages:
         _drop(state.beginnings, request.messages[0], request.key)
     _drop(state.labelled, request.policy, request.key)
@@ -23,8 +23,8 @@ def drop(state: SessionState, request: RequestState) -> None:
 
 def _drop(lists: dict[Any, list[str]], name: Any, key: str) -> None:
     keys = lists.get(name, [])
-    if keys[:1] == [key]:
-        del keys[0]
+    if key in keys:
+        keys.remove(key)
         if not keys:
             del lists[name]
 

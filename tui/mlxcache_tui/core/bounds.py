@@ -1,7 +1,7 @@
 """What is let go, so that a session of weeks stays small: the oldest requests, and what only they refer to.
 
-All of it is in the session file still, and the running figures (`tally`) go on counting it. A state that is not
-`bounded` keeps everything: a report tells of all requests.
+All of it is in the session file still, if there is one, and the running figures (`tally`) go on counting it. A state
+that is not `bounded` keeps everything: a report tells of all requests.
 """
 
 from mlxcache_tui.core import alike
@@ -13,7 +13,7 @@ KEPT_SIZE = 24_000_000
 LEAST_REQUESTS = 300
 """Kept however large they are: who tells of a request takes for known what was told for the last 200."""
 UNUSED_TEXTS = 1_000
-"""Texts of which no request was told yet, or none any more: events were lost."""
+"""Texts of which no request was told (events were lost), or not yet: a server's greeting tells all texts first."""
 KEPT_RECORDS = 2_000
 """Entries that are not stored any more: why a look-up finds nothing lies in what the last few requests stored."""
 KEPT_EVICTIONS = 20_000
@@ -27,7 +27,8 @@ def keep_text(state: SessionState, text_id: str, text: str) -> None:
     state.texts[text_id] = text
     if text_id not in state.text_uses:
         state.unused_texts[text_id] = None
-        if state.bounded and len(state.unused_texts) > UNUSED_TEXTS:
+        count = len(state.unused_texts)
+        if state.bounded and count > UNUSED_TEXTS and (state.size > KEPT_SIZE or count > 2 * KEPT_REQUESTS):
             _drop_text(state, next(iter(state.unused_texts)))
 
 
@@ -39,12 +40,14 @@ def take_in(state: SessionState, request: RequestState) -> None:
     while state.bounded and len(state.requests) > LEAST_REQUESTS:
         if len(state.requests) <= KEPT_REQUESTS and state.size <= KEPT_SIZE:
             break
-        _let_go(state, next(iter(state.requests.values())))
+        oldest = next((request for key, request in state.requests.items() if key not in state.open), None)
+        if oldest is None:
+            break  # all are in work, and somebody waits for how each of them ends
+        _let_go(state, oldest)
 
 
 def _let_go(state: SessionState, request: RequestState) -> None:
     del state.requests[request.key]
-    state.open.pop(request.key, None)
     state.dirty.pop(request.key, None)
     alike.drop(state, request)
     state.let_go += 1

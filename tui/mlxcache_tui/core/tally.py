@@ -23,7 +23,7 @@ def composed(state: SessionState, request: RequestState) -> None:
     if request.counts:
         tally = state.tally.policies.pop(request.policy, None) or PolicyTally()
         state.tally.policies[request.policy] = tally  # the one used last is the last to be let go
-        _bound(state.tally.policies)
+        _bound_policies(state)
         for each in (tally, state.tally.all):
             each.requests += 1
 
@@ -67,6 +67,8 @@ def ended(state: SessionState, request: RequestState) -> None:
     if state.open.pop(request.key, None) is None:
         return
     process, stamps = state.tally.process, request.stamps
+    if request.outcome == "done":
+        state.tally.prefill_tps = metrics.prefill_tps(request) or state.tally.prefill_tps
     if request.counts and request.epoch == state.server.epoch:
         if stamps.ended is not None:
             process.ends.append(stamps.ended)
@@ -78,7 +80,6 @@ def ended(state: SessionState, request: RequestState) -> None:
 
 def _done(state: SessionState, request: RequestState) -> None:
     process = state.tally.process
-    state.tally.prefill_tps = metrics.prefill_tps(request) or state.tally.prefill_tps
     process.no_sooner = _no_sooner(state, request)
     ttft, ratio = metrics.ttft_s(request), metrics.cached_ratio(request)
     # The very first one is slow for reasons of its own (kernels are compiled).
@@ -120,7 +121,16 @@ def evicted(state: SessionState, eviction: EvictionRecord) -> None:
         tally.by_count += 1
         tally.first_by_count_ns = tally.first_by_count_ns or eviction.at_ns
     tally.policies.setdefault(eviction.policy, PolicyTally()).evicted += 1
-    _bound(tally.policies)
+    _bound_policies(state)
+
+
+def _bound_policies(state: SessionState) -> None:
+    """Those that are stored, or known by name, keep their figures: they are shown, and must not begin again at 0."""
+    policies = state.tally.policies
+    if len(policies) > KEPT_NAMES:
+        shown = {record.policy for record in state.cache.stored.values()} | state.policies.keys()
+        if (oldest := next((name for name in policies if name not in shown), None)) is not None:
+            del policies[oldest]
 
 
 def _bound(names: dict[Any, Any]) -> None:

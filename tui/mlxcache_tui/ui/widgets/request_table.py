@@ -70,7 +70,8 @@ class RequestTable(LineView):
         Figures that run (tokens so far, their rate) are drawn three times a second at the most; what else changes (a
         new row, a phase) is drawn at once.
         """
-        note = f"{older} older: in the session file only" if older else ""
+        self._older = older
+        note = f"{older} older ones are kept no more" if older else ""
         if note != self.border_subtitle:
             self.border_subtitle = note
         if self._resting is not None and not _urgent(self._rows, rows):
@@ -111,7 +112,7 @@ class RequestTable(LineView):
     def _go_on(self) -> None:
         self._resting = None
         if self._waiting is not None:
-            self.show(self._waiting)
+            self.show(self._waiting, self._older)
 
     # --- the cursor ---------------------------------------------------------------------------------------------------
 
