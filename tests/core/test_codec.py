@@ -9,6 +9,14 @@ from mlxcache_tui.core.codec import decode_event, decode_events, encode_event, t
 from mlxcache_tui.core.events import LookedUp, TextKept, TokenRun
 
 
+def test_a_line_that_is_nested_too_deeply_is_not_an_event() -> None:
+    head = b'{"t":"PolicyKnown","at_ns":1,"origin":"program","label":"a","text":"b","z":'
+    deep = head + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    for decode in (decode_event, decode_events):
+        with pytest.raises(msgspec.DecodeError, match="nested too deeply"):
+            decode(deep)
+
+
 @given(text=st.text())
 def test_a_text_survives(text: str) -> None:
     event = TextKept(at_ns=1, origin="client", text_id=text_id_of(text), text=text)

@@ -117,6 +117,24 @@ def test_a_snapshot_names_no_home() -> None:
     assert shown.entries[0].model == "~/models/m"
 
 
+def test_the_names_of_policies_and_of_files_are_not_told() -> None:
+    events: list[ev.AnyEvent] = [
+        ev.PolicyKnown(at_ns=1, origin="program", label="Kunde Ottilie", text="x"),
+        ev.RequestComposed(
+            at_ns=1, origin="client", key="a", purpose="send", path="/", messages=(), policy="Kunde Ottilie"
+        ),
+        ev.Noticed(
+            at_ns=1, origin="program", level="info", pane="server", text="policy /a/b/zebra file.txt left out: it is"
+        ),
+    ]
+    policy, request, notice = redacted(events)
+    assert isinstance(policy, ev.PolicyKnown)
+    assert isinstance(request, ev.RequestComposed)
+    assert isinstance(notice, ev.Noticed)
+    assert policy.label == request.policy == "policy 1"
+    assert notice.text.startswith("policy [a path] left out: [")
+
+
 def test_equal_texts_are_equal_within_one_export_only() -> None:
     assert Redactor(b"x").mark("yes") == Redactor(b"x").mark("yes")
     assert Redactor(b"x").mark("yes") != Redactor(b"y").mark("yes")

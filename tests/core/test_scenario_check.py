@@ -214,3 +214,8 @@ def test_a_server_that_is_not_ours_is_not_restarted() -> None:
     found = attached_mistakes(read(STEP + "restart = true\n[sweep]\nprompt_cache_size = [1]"))
     assert [(mistake.line, mistake.key) for mistake in found] == [(4, "steps.a.restart"), (5, "sweep")]
     assert attached_mistakes(read(STEP)) == []
+
+
+def test_a_file_that_is_nested_too_deeply_is_a_mistake() -> None:
+    with pytest.raises(ScenarioError, match="nested too deeply"):
+        check(f"a = {'[' * 5_000}", source="deep.toml", name="deep", read_policy=lambda _: "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 from textual.pilot import Pilot
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Input, OptionList, Static, TextArea
 
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.flags import ServerHelp
@@ -17,6 +17,7 @@ from mlxcache_tui.store.paths import state_dir
 from mlxcache_tui.store.replay import read_session
 from mlxcache_tui.ui.app import MonitorApp
 from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.screens.once import Palette
 from mlxcache_tui.ui.screens.start_form import StartForm
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.request_table import RequestTable
@@ -196,6 +197,20 @@ async def test_the_form_may_be_left_while_the_server_is_asked_for_its_flags(
         answer.set()
         await pilot.press("ctrl+s")
         await answered(app, pilot, 1)
+
+
+async def test_a_choice_of_the_palette_in_one_burst_closes_it_once(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(app, pilot)
+        await pilot.press("ctrl+p")
+        await shown(pilot, lambda: isinstance(app.screen, Palette))
+        await pilot.press(*"screenshot")
+        await shown(pilot, lambda: app.screen.query_one(OptionList).option_count == 1)
+        for _ in range(3):
+            app.post_message(Key("enter", None))
+        await shown(pilot, (state_dir() / "saved" / "screen.svg").exists)
+        assert app.screen is app.monitor
 
 
 async def test_above_the_detail_the_palette_has_what_works_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.events import Key
 from textual.widgets import Static
 
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
@@ -58,6 +59,18 @@ async def test_enter_alone_starts_the_default_model_with_the_servers_own_default
         await until(pilot, lambda: app.ready and app.focused is app.field("model"))
         await pilot.press("enter")
         await until(pilot, lambda: app.result == ServerSpec(model=DEFAULT_MODEL, host="127.0.0.1", port=8080))
+
+
+async def test_a_key_pressed_several_times_in_one_burst_starts_once() -> None:
+    app = FormApp(StartForm(SERVER))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.ready and app.focused is app.field("model"))
+        for _ in range(3):
+            app.post_message(Key("enter", None))
+        await until(pilot, lambda: app.result != OPEN)
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+        assert app.return_code in (None, 0)
 
 
 async def test_typed_flags_are_translated_and_the_rest_of_the_spec_is_kept() -> None:

@@ -19,10 +19,13 @@ def decode_event(line: bytes) -> AnyEvent:
     """The event in one line.
 
     Raises:
-        msgspec.DecodeError: the line is not JSON.
+        msgspec.DecodeError: the line is not JSON, or nested deeper than any event.
         msgspec.ValidationError: it is JSON but not an event of this version; the text names the place.
     """
-    return _decoder.decode(line)
+    try:
+        return _decoder.decode(line)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error
 
 
 def decode_events(lines: bytes) -> list[AnyEvent]:
@@ -31,7 +34,10 @@ def decode_events(lines: bytes) -> list[AnyEvent]:
     Raises:
         msgspec.DecodeError: one of them cannot be decoded; see `decode_event`.
     """
-    return _decoder.decode_lines(lines)
+    try:
+        return _decoder.decode_lines(lines)
+    except RecursionError as error:
+        raise msgspec.DecodeError("a line is nested too deeply") from error
 
 
 def text_id_of(text: str) -> str:

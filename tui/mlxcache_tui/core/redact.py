@@ -60,6 +60,7 @@ _OUR_ERRORS = (
     "no connection to ",
 )
 """How the lines begin that are all our own."""
+_PATH = re.compile(r"(?<![\w:/])/(?!/)\S+(?: \S+)*?\.\w+|(?<![\w:/])/(?!/)\S+")
 _NAMED_STRINGS = ("model", "draft_model", "host", "log_level")
 """Parameters and flags whose words may be shown."""
 
@@ -69,6 +70,7 @@ class Redactor:
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
+        self._labels: dict[str, str] = {}
         self._pieces: dict[tuple[str, ev.Origin, ev.TextKind], list[str]] = {}
 
     def take(self, event: ev.AnyEvent) -> list[ev.AnyEvent]:
@@ -105,8 +107,8 @@ class Redactor:
         match event:
             case ev.TextKept(text_id=text_id, text=text):
                 return [_with(event, text_id=self._hash(text_id), text=self.mark(text))]
-            case ev.PolicyKnown(text=text):
-                return [_with(event, text=self.mark(text))]
+            case ev.PolicyKnown(label=label, text=text):
+                return [_with(event, label=self._label(label), text=self.mark(text))]
             case ev.RequestComposed():
                 return [self._composed(event)]
             case ev.LogOwned(text=text):
@@ -126,9 +128,14 @@ class Redactor:
             event,
             messages=tuple((role, self._hash(text_id)) for role, text_id in event.messages),
             params=self._values(event.params),
+            policy=self._label(event.policy) if event.policy is not None else None,
             before=self.mark(event.before),
             after=self.mark(event.after),
         )
+
+    def _label(self, label: str) -> str:
+        """A policy's label is the name that somebody gave its file."""
+        return self._labels.setdefault(label, f"policy {len(self._labels) + 1}")
 
     def _texts_of(self, key: str, origin: ev.Origin, at_ns: int) -> list[ev.AnyEvent]:
         """Each text of a request as one mark, where the request ends."""
@@ -154,7 +161,7 @@ class Redactor:
     def _head(self, text: str) -> str:
         """A line of ours up to where it may go on in somebody else's words."""
         head, telling, rest = text.partition(_TELLING)
-        return f"{_without_home(head)}{telling}{self.mark(rest)}"
+        return f"{_PATH.sub('[a path]', head)}{telling}{self.mark(rest)}"
 
     def _error(self, error: str | None) -> str | None:
         """A server's own words on a failure may repeat what it was sent."""

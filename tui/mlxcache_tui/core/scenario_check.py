@@ -69,6 +69,8 @@ def check(text: str, *, source: str, name: str, read_policy: ReadPolicy) -> Scen
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([_syntax_mistake(str(error), text, source)]) from error
+    except RecursionError as error:
+        raise ScenarioError([_syntax_mistake("it is nested too deeply", text, source)]) from error
     checker = _Checker(raw, text, source, read_policy)
     scenario = checker.scenario(name)
     if checker.mistakes:

@@ -33,6 +33,8 @@ def save_problem(target: str) -> str | None:
 def _problem(target: str, path: Path) -> str | None:
     if path.is_file():
         return f"{target} is there already: a session is one file; choose another name, or delete it"
+    if path.is_fifo():
+        return f"{target} is a pipe, which waits for a reader; expected the name of a new file"
     if path.is_dir():
         return f"{target} is a folder; expected the name of a new file"
     if not path.parent.is_dir():
@@ -43,7 +45,7 @@ def _problem(target: str, path: Path) -> str | None:
 
 
 def _open(path: Path) -> int:
-    """A new file that is nobody else's; what is no file (a pipe, /dev/null) is written as it is."""
+    """A new file that is nobody else's; what is no file (/dev/null) is written as it is."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     if path.exists() and not path.is_file():
         return os.open(path, flags)

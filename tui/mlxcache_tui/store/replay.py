@@ -123,5 +123,5 @@ def _is_unknown(line: bytes) -> bool:
     """Whether this is an event of a kind that this version does not have."""
     try:
         return _kinds.decode(line).t not in _KNOWN
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False

@@ -1,5 +1,6 @@
 """The session files in the state folder: what is in each, at a glance, without folding it."""
 
+import errno
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -132,6 +133,8 @@ def session_file(name: str) -> Path:
         PathsError: the state folder cannot be used.
     """
     path = named_path(name)
+    if path.is_char_device():
+        raise OSError(errno.EINVAL, "it is a device, not a file")
     if path.exists() or path.parent != Path():
         return path
     inside = sessions_dir() / f"{name.removesuffix('.jsonl')}.jsonl"
@@ -160,7 +163,7 @@ def _lines(path: Path) -> Iterator[_Line]:
             if line.startswith(_HEADS):
                 try:
                     yield _decoder.decode(line)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, RecursionError):
                     continue
 
 

@@ -31,6 +31,7 @@ from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
+from mlxcache_tui.ui.screens.once import Palette
 from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.servers import Servers
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
@@ -312,6 +313,11 @@ class MonitorApp(App[int]):
     def offers(self, info: ActionInfo) -> bool:
         """Whether an action is one of this app's: a live session has no time to move through."""
         return info.scope != "replay"
+
+    def action_command_palette(self) -> None:
+        """Textual's palette, closed once."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     async def action_quit(self) -> None:
         self.exit(0)

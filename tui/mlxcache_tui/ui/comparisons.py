@@ -25,18 +25,16 @@ class Comparisons:
 
     def open_picker(self) -> None:
         """The list of sessions."""
-        picker = ComparePicker()
-        self._app.push_screen(picker)
-        self._app.run_worker(self._fill(picker), group="compare-list", exclusive=True)
+        self._app.run_worker(self._fill(ComparePicker()), group="compare-list", exclusive=True)
 
     async def _fill(self, picker: ComparePicker) -> None:
         from mlxcache_tui.engine.recorded import recorded_sessions
 
+        await self._app.push_screen(picker)
         engine = self._app.engine
         async for row in recorded_sessions(engine.recording if engine is not None else None):
-            if not picker.is_attached:
+            if not picker.offer(row):
                 return
-            picker.offer(row)
         picker.finish()
 
     def read(self, picker: ComparePicker, a: str, b: str) -> None:

@@ -16,6 +16,7 @@ from mlxcache_tui.core.compare_view import CompareView
 from mlxcache_tui.draw.compare_lines import Row, overview_rows, side_lines, step_rows
 from mlxcache_tui.draw.spans import Line
 from mlxcache_tui.ui.keys import compare_bindings
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 
@@ -85,7 +86,7 @@ class CompareBody(LineView):
             self.go(self._rows[index].step)
 
 
-class CompareScreen(ModalScreen[None]):
+class CompareScreen(Once, ModalScreen[None]):
     """Shows a `CompareView`. ← → go through the steps, esc goes back: to the overview, then to where one came from."""
 
     BINDINGS: ClassVar[list[BindingType]] = compare_bindings()

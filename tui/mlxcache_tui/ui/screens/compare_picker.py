@@ -12,6 +12,7 @@ from textual.widgets import Input, Label, Static
 
 from mlxcache_tui.core.compare_view import SessionRow
 from mlxcache_tui.core.text import clean
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainInput
 from mlxcache_tui.ui.widgets.session_list import SessionList
@@ -20,7 +21,7 @@ SideName = Literal["a", "b"]
 HINT = "a session above, or the path of a session or of a result of run --json"
 
 
-class ComparePicker(ModalScreen[None]):
+class ComparePicker(Once, ModalScreen[None]):
     """Asks for the comparison of two sides, and stays open until there is one, or a person closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,15 +75,22 @@ class ComparePicker(ModalScreen[None]):
         """The list has the focus."""
         self.query_one(SessionList).focus()
 
-    def offer(self, row: SessionRow) -> None:
-        """One more session; the one on the screen is what is judged, as long as nothing else was chosen."""
+    def offer(self, row: SessionRow) -> bool:
+        """One more session; the one on the screen is what is judged, as long as nothing else was chosen.
+
+        False once the list is closed.
+        """
+        if not self.query(SessionList):
+            return False
         self.query_one(SessionList).add(row)
         if row.here and row.requests and not self._value("b"):
             self._put("b", row.wanted)
+        return True
 
     def finish(self) -> None:
         """All sessions were offered."""
-        self.query_one(SessionList).finish()
+        for shown in self.query(SessionList):  # none once it is closed
+            shown.finish()
 
     def say(self, text: str, *, error: bool = False) -> None:
         """One line below the list."""

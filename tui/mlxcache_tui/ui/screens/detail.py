@@ -14,6 +14,7 @@ from textual.widgets import Footer, Static, Tab, Tabs
 from mlxcache_tui.core.units import human_duration
 from mlxcache_tui.core.views import DetailView, LensView
 from mlxcache_tui.draw.timeline import draw_timeline
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
 
@@ -22,7 +23,7 @@ _GONE = "at this moment of the recording it was not sent yet"
 WAITING = {"queued": "waiting for the server", "prefill": "the server is reading the prompt"}
 
 
-class DetailScreen(ModalScreen[None]):
+class DetailScreen(Once, ModalScreen[None]):
     """Shows a `DetailView` and follows it while the request goes on. Tab changes the section, ← → the request."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,6 +13,7 @@ from mlxcache_tui.core.glossary import GLOSSARY, MARKS, REASONS, REQUEST_STATES
 from mlxcache_tui.draw.signs import MARK_SIGNS, REASON_SIGNS, REQUEST_SIGNS, Sign
 from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.request_table import RequestTable
@@ -28,7 +29,7 @@ PANE_KEYS: dict[str, Sequence[BindingType]] = {
 """The keys that panes bind themselves, under the name of the place."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Once, ModalScreen[None]):
     """Scrolls over all actions, grouped by where they work, then over the glossary."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1", "close", "close")]

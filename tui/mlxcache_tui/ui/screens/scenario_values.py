@@ -23,6 +23,7 @@ from mlxcache_tui.core.scenario_values import (
     value_text,
 )
 from mlxcache_tui.core.text import clean
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
 NOTES = (
@@ -33,7 +34,7 @@ ATTACHED = "The server was not started here: its limits cannot be changed."
 HEADS = {"concurrency": "at once", "repeat": "repeat", "max_tokens": "max tokens"}
 
 
-class ScenarioValues(ModalScreen[Scenario | None]):
+class ScenarioValues(Once, ModalScreen[Scenario | None]):
     """Dismisses with the scenario as edited, or None. Mistakes are shown at their field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

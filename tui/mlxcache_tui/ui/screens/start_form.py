@@ -23,6 +23,7 @@ from mlxcache_tui.core.flags import (
     split_flags,
 )
 from mlxcache_tui.core.text import clean
+from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
@@ -42,7 +43,7 @@ FIELD_HELP = {
 }
 
 
-class StartForm(ModalScreen[ServerSpec | AttachServer | None]):
+class StartForm(Once, ModalScreen[ServerSpec | AttachServer | None]):
     """Dismisses with what to start or to attach to, or None. Mistakes are shown at their field, before any launch."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
