@@ -46,7 +46,7 @@ def _why(request: RequestState) -> str:
     if hint := finish_hint(request):
         parts.append(hint)
     for gone in request.evicted:
-        maker = f" (#{gone.made_by})" if gone.made_by is not None else ""
+        maker = f" (#{gone.made_by})" if gone.made_by else ""  # the warm-up has no number
         parts.append(f"→ {'≈ ' if gone.inferred else ''}threw out {gone.policy}{maker}")
     return " · ".join(parts)
 
