@@ -15,6 +15,7 @@ from mlxcache_tui.core.views import ForecastView
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.fields import PlainArea, PlainInput
+from support.golden import screen_lines
 from support.until import until
 
 POLICIES = (
@@ -318,3 +319,17 @@ async def test_what_would_be_evicted_and_the_traps_stand_below_the_forecast() ->
         app.composer.show_forecast(ForecastView(text="would reuse ≈1 of ≈2"))
         await pilot.pause()
         assert line.size.height == 1
+
+
+async def test_a_text_is_drawn_as_it_is_wrapped_for_a_new_width_also_where_it_takes_as_many_lines_as_before(
+    app: ComposerApp,
+) -> None:
+    words = "a customer spilled coffee over a router and it stopped, and now asks whether that is covered or not"
+    async with app.run_test(size=(100, 24)) as pilot:
+        app.user.text = words
+        await pilot.pause()
+        await pilot.resize_terminal(70, 24)
+        await pilot.pause()
+        assert app.user.wrapped_document.height == 2
+        drawn = [line[10:-2].strip(" │") for line in screen_lines(app)[app.user.region.y :][:2]]
+        assert " ".join(drawn) == words

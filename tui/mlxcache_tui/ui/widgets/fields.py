@@ -24,6 +24,10 @@ class PlainArea(TextArea):
         super().__init__(text, id=id, compact=True, highlight_cursor_line=False, placeholder=placeholder)
         self.cursor_blink = False
 
+    def on_resize(self) -> None:
+        """Draw again: Textual wraps after it has drawn, and lets that stand where the height stays the same."""
+        self.refresh()
+
     def on_paste(self, event: events.Paste) -> None:
         """Insert the cleaned text in place of the selection."""
         event.prevent_default()
