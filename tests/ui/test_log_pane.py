@@ -25,6 +25,10 @@ def subtitle(app: PaneApp) -> str:
     return app.pane.border_subtitle or ""
 
 
+def cursor_line(app: PaneApp) -> str:
+    return next(line for line in text_lines(app) if line.startswith("▸"))
+
+
 @pytest.mark.parametrize("width", [58, 78, 118])
 async def test_what_it_looks_like(width: int, request: pytest.FixtureRequest) -> None:
     app = PaneApp(pane := LogPane())
@@ -269,3 +273,20 @@ async def test_a_smaller_pane_still_shows_the_end() -> None:
         pane.show(log(*lines_of_log(51)))
         await pilot.pause()
         assert text_lines(app)[4].endswith("line 51")
+
+
+@pytest.mark.parametrize("height", [14, 4])
+async def test_what_was_found_stays_the_line_of_the_cursor_when_the_terminal_gets_another_size(height: int) -> None:
+    app = PaneApp(pane := LogPane())
+    async with app.run_test(size=(60, 8)) as pilot:
+        pane.show(log(*lines_of_log(20)))
+        pane.focus()
+        await pilot.press("slash", *"line 16", "enter")
+        await pilot.pause()
+        await pilot.resize_terminal(60, height)
+        await pilot.pause()
+        assert cursor_line(app).endswith("line 16")
+        pane.show(log(*lines_of_log(23)))
+        await pilot.pause()
+        assert cursor_line(app).endswith("line 16")
+        assert subtitle(app) == "1 of 1, n N next, esc ends"

@@ -45,6 +45,8 @@ class LogLines(LineView):
         self._resting: Timer | None = None
         self._waiting: LogView | None = None
         self._at = -1
+        self._height = 0
+        """What the window was last placed for: until it is again, scrolling is the layout's, not the reader's."""
         self._left = 0
         self._needle = ""
         self.place, self.matches = 0, 0
@@ -186,6 +188,8 @@ class LogLines(LineView):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow while the end is in sight, hold when the reader scrolls away from it."""
         super().watch_scroll_y(old_value, new_value)
+        if self.size.height != self._height:
+            return
         self._sync_size()
         at_end = round(new_value) >= self.max_scroll_y
         if at_end != self.following and round(old_value) != round(new_value):
@@ -194,10 +198,13 @@ class LogLines(LineView):
             self._set_following(at_end)
 
     def on_resize(self) -> None:
-        """Keep the end in sight."""
+        """Keep the end in sight while following, else the line of the cursor if it was."""
         self._all_new()
+        before, self._height = self._height, self.size.height
         if self.following:
             self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+        elif 0 <= self._at - self.scroll_offset.y < before:
+            self._go(self._at, follow=False)
 
     def on_focus(self) -> None:
         """Show the line that enter acts on."""
