@@ -32,7 +32,7 @@ def save(app: MonitorApp, name: str) -> None:
 
 
 def app_on(tmp_path: Path, **flags: int) -> MonitorApp:
-    spec = ServerSpec(model=f"demo:{KIND}", port=0, flags={"prompt_cache_size": 2, **flags})
+    spec = ServerSpec(model=f"demo:{KIND}", port=0, flags=dict(flags))
     return MonitorApp(Settings(start=spec, save_path=str(tmp_path / "session.jsonl")))
 
 
@@ -49,7 +49,7 @@ async def test_the_first_run(tmp_path: Path, width: int, height: int) -> None:
 
 
 async def test_an_eviction_and_the_detail_that_explains_it(tmp_path: Path) -> None:
-    app = app_on(tmp_path)
+    app = app_on(tmp_path, prompt_cache_size=2)
     async with app.run_test(size=(120, 40)) as pilot:
         await ready(app, pilot)
         await pilot.press("ctrl+s")
@@ -67,7 +67,7 @@ async def test_an_eviction_and_the_detail_that_explains_it(tmp_path: Path) -> No
 
 
 async def test_a_scenario_and_its_verdict_beside_the_last_result(tmp_path: Path) -> None:
-    app = app_on(tmp_path)
+    app = app_on(tmp_path, prompt_cache_size=2)
     async with app.run_test(size=(120, 40)) as pilot:
         await ready(app, pilot)
         await pilot.press("ctrl+l")
