@@ -296,7 +296,7 @@ async def test_the_forecast_is_drawn_as_text(app: ComposerApp) -> None:
         assert app.text_of("#forecast") == "would reuse ≈112 of [122] (#1)"
 
 
-@pytest.mark.parametrize("size", [(60, 8), (80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [(60, 10), (80, 24), (120, 40), (200, 50)])
 async def test_nothing_overlaps_at_any_size(size: tuple[int, int]) -> None:
     app = ComposerApp()
     async with app.run_test(size=size):
@@ -307,18 +307,39 @@ async def test_nothing_overlaps_at_any_size(size: tuple[int, int]) -> None:
         assert edges[-1][1] <= size[1] - 1
 
 
-async def test_what_would_be_evicted_and_the_traps_stand_below_the_forecast() -> None:
+async def test_what_would_be_evicted_and_the_traps_stand_below_the_forecast_as_far_as_there_is_room() -> None:
     app = ComposerApp()
-    async with app.run_test(size=(58, 13)) as pilot:
-        more = ("✂ would evict [returns] (#1), 507 tokens: count 3", "! sequential path (seed): no checkpoints")
-        app.composer.show_forecast(ForecastView(text="would read all ≈435 tokens anew", more=more))
+    first, *more = lines = (
+        "would read all ≈435 tokens anew",
+        "✂ would evict [returns] (#1), 507 tokens: count 3",
+        "! sequential path (seed): no checkpoints",
+    )
+    async with app.run_test(size=(58, 14)) as pilot:
+        app.composer.show_forecast(ForecastView(text=first, more=tuple(more)))
         await pilot.pause()
-        line = app.composer.query_one("#forecast", Static)
-        assert line.size.height == 3
-        assert str(line.content).split("\n")[1:] == list(more)
-        app.composer.show_forecast(ForecastView(text="would reuse ≈1 of ≈2"))
+        assert app.text_of("#forecast").split("\n") == list(lines)
+        app.query_one("#forecast").styles.height = 2
         await pilot.pause()
-        assert line.size.height == 1
+        assert app.text_of("#forecast").split("\n") == [first, " · ".join(more)]
+        app.query_one("#forecast").styles.height = 1
+        await pilot.pause()
+        assert app.text_of("#forecast") == " · ".join(lines)
+
+
+async def test_another_forecast_lays_nothing_out_anew(app: ComposerApp) -> None:
+    async with app.run_test(size=(58, 14)) as pilot:
+        app.user.text = ""
+        await pilot.pause()
+        layouts: list[object] = []
+        app.screen.screen_layout_refresh_signal.subscribe(app.composer, layouts.append)
+        app.composer.show_forecast(ForecastView(text="would read all ≈435 tokens anew"))
+        await pilot.pause()
+        app.composer.show_forecast(ForecastView(text="would reuse ≈1 of ≈2", more=("✂ would evict returns (#1)",)))
+        await pilot.pause()
+        app.composer.request_send()
+        await pilot.pause()
+        assert "nothing to send" in app.text_of("#forecast")
+        assert layouts == []
 
 
 async def test_a_text_is_drawn_as_it_is_wrapped_for_a_new_width_also_where_it_takes_as_many_lines_as_before(

@@ -9,12 +9,14 @@ WATCHING = "watching only (--watch): nothing can be sent"
 
 
 class ForecastLine(Static):
-    """One line; below it what would be thrown out, and traps. What hinders sending stands in place of all."""
+    """One line; below it what would be thrown out, and traps. What hinders sending stands in place of all.
+
+    Its height is the screen's to choose and does not follow what it says, since each change would lay out all anew.
+    """
 
     DEFAULT_CSS = """
     ForecastLine {
-        height: auto;
-        max-height: 3;
+        height: 3;
         color: $text-muted;
         text-wrap: nowrap;
         text-overflow: ellipsis;
@@ -45,8 +47,15 @@ class ForecastLine(Static):
         self._problem = problem
         self._draw()
 
+    def on_resize(self) -> None:
+        """Divide what is said among the lines there are."""
+        self._draw()
+
     def _draw(self) -> None:
         problem = WATCHING if self._watching else self._problem
-        more = () if problem else self._view.more
-        self.update(Content.assemble(problem or self._view.text, *((f"\n{line}", "$text-warning") for line in more)))
+        parts = [(problem or self._view.text, "")]
+        for number, line in enumerate(() if problem else self._view.more, 1):
+            joint = "\n" if number < self.size.height else " · "
+            parts.append((f"{joint}{line}", "$text-warning"))
+        self.update(Content.assemble(*parts), layout=False)
         self.set_class(bool(problem), "-problem")
