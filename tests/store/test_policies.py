@@ -40,7 +40,7 @@ def test_own_policies_are_added_and_take_the_place_of_shipped_ones(own: Path) ->
     assert problems == ()
 
 
-def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
+def test_what_cannot_be_a_policy_is_told_in_one_line_that_names_each(own: Path) -> None:
     (own / "a-latin1.md").write_bytes(b"caf\xe9")
     (own / "b-huge.md").write_bytes(b"x" * (MAX_TEXT_BYTES + 1))
     (own / "c-folder.md").mkdir()
@@ -49,14 +49,25 @@ def test_what_cannot_be_a_policy_is_told_in_one_line_each(own: Path) -> None:
     (own / "e-fine.md").write_text("fine")
     policies, problems = load_policies()
     assert "e-fine" in {policy.label for policy in policies}
-    assert [problem.partition("left out: ")[2] for problem in problems] == [
-        "it is not UTF-8 (byte 0xe9 in line 1); save it as UTF-8",
-        "it is 4.0 MB; expected a text of at most 4 MB",
-        "it is not a file; expected a text file",
-        "it cannot be read: no such file or directory",
-        "it is empty",
-    ]
-    assert all("\n" not in problem for problem in problems)
+    told = (
+        "a-latin1.md is not UTF-8 (byte 0xe9 in line 1); save it as UTF-8",
+        "b-huge.md is 4.0 MB; expected a text of at most 4 MB",
+        "c-folder.md is not a file; expected a text file",
+        "d-gone.md cannot be read: no such file or directory",
+        "e-empty.md is empty",
+    )
+    assert problems == (f"5 policies left out: {'; '.join(told)} (in {own})",)
+
+
+def test_many_that_cannot_be_policies_are_counted(own: Path) -> None:
+    for number in range(8):
+        (own / f"{number}.md").write_text("")
+    (problem,) = load_policies()[1]
+    assert problem.startswith("8 policies left out: 0.md is empty; 1.md is empty; ")
+    assert problem.endswith(f"4.md is empty; and 3 more (in {own})")
+    for number in range(1, 8):
+        (own / f"{number}.md").unlink()
+    assert load_policies()[1] == (f"policy left out: 0.md is empty (in {own})",)
 
 
 def test_names_and_texts_come_in_clean(own: Path) -> None:
