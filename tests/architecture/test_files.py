@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mlxcache_tui.ui.keys import ACTIONS, bindings
+from mlxcache_tui.ui.bindings import bindings
+from mlxcache_tui.ui.keys import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tui" / "mlxcache_tui"

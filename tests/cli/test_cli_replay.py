@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.cli.main import main
+from mlxcache_tui.cli.reports import comparison_reports
 from support.sessions import told, write
 
 
@@ -14,7 +15,8 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, float | None]]:
     opened: list[tuple[Path, float | None]] = []
 
     class App:
-        def __init__(self, path: Path, speed: float | None) -> None:
+        def __init__(self, path: Path, speed: float | None, comparison_reporter: object) -> None:
+            assert comparison_reporter is comparison_reports
             opened.append((path, speed))
 
         def run(self) -> int:

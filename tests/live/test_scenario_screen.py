@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from mlxcache_tui.cli.screen import _reports
+from mlxcache_tui.cli.reports import run_reports
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.scenario_view import ScenarioView
 from mlxcache_tui.core.settings import Settings
@@ -35,7 +35,7 @@ user = "Tell me."
 
 def app_on(tmp_path: Path, start: ServerSpec | AttachServer | None = None) -> MonitorApp:
     start = start or ServerSpec(model="demo:tiny", port=0)
-    return MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")), _reports)
+    return MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")), run_reports)
 
 
 async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:

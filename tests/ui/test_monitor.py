@@ -15,7 +15,7 @@ from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.app import MonitorApp
-from mlxcache_tui.ui.keys import bindings
+from mlxcache_tui.ui.bindings import bindings
 from mlxcache_tui.ui.screens.monitor import PANES, MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
 from support.golden import screen_lines

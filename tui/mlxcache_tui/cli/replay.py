@@ -4,6 +4,7 @@ import argparse
 import math
 import sys
 
+from mlxcache_tui.cli.reports import comparison_reports
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.store.paths import PathsError
 from mlxcache_tui.store.replay import SessionReader
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         return _refuse("the screen needs a terminal; without one use: mlxcache-tui export FILE --to markdown")
     from mlxcache_tui.ui.replay import ReplayApp
 
-    return ReplayApp(path, args.speed).run() or 0
+    return ReplayApp(path, args.speed, comparison_reports).run() or 0
 
 
 def _refuse(line: str) -> int:

@@ -6,13 +6,12 @@ import gc
 import shlex
 import socket
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from mlxcache_tui.cli.arguments import port_number, server_url
+from mlxcache_tui.cli.reports import comparison_reports, run_reports
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
-from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.store.recorder import save_problem
 
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return BAD_INPUT
     from mlxcache_tui.ui.app import MonitorApp
 
-    app = MonitorApp(settings, _reports, opened=_spare_the_start)
+    app = MonitorApp(settings, run_reports, comparison_reports, opened=_spare_the_start)
     app.run()
     status = app.return_code or 0
     with contextlib.suppress(OSError):  # a terminal that hung up hears nothing
@@ -62,14 +61,6 @@ def _spare_the_start() -> None:
     """What the start made stays to the end: each look through it for garbage would hold up all threads for 80 ms."""
     gc.collect()
     gc.freeze()
-
-
-def _reports(runs: Sequence[RunResult], several: bool) -> tuple[tuple[str, str], ...]:
-    """What a scenario's results are saved as: file ending and text."""
-    from mlxcache_tui.report.json import to_json
-    from mlxcache_tui.report.markdown import to_markdown
-
-    return ("md", to_markdown(runs)), ("json", to_json(runs, several=several))
 
 
 def settings_of(args: argparse.Namespace) -> tuple[Settings | None, str]:

@@ -1,44 +1,37 @@
-"""The Textual app: opens the engine, hands views to widgets, turns keys and messages into commands."""
+"""The Textual app: opens the engine, hands views to widgets, turns their messages into commands."""
 
 import asyncio
 import importlib
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.app import App, SystemCommand
-from textual.binding import BindingType
-from textual.screen import Screen
 
 from mlxcache_tui.core import commands as cmd
-from mlxcache_tui.core.actions import ActionInfo
 from mlxcache_tui.core.present import Presenter
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.views import DetailView
-from mlxcache_tui.ui.comparisons import Comparisons
-from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, OF_SENDING, bindings
+from mlxcache_tui.ui.acting import ActingApp
+from mlxcache_tui.ui.comparisons import ComparisonReporter, Comparisons
 from mlxcache_tui.ui.messages import StateChanged
-from mlxcache_tui.ui.palette import ANYWHERE, palette_commands
 from mlxcache_tui.ui.requests import Requests
 from mlxcache_tui.ui.scenarios import Reporter, Scenarios
 from mlxcache_tui.ui.screens.compare import CompareScreen
 from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 from mlxcache_tui.ui.screens.detail import DetailScreen
-from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
-from mlxcache_tui.ui.screens.once import Palette
 from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.servers import Servers
 from mlxcache_tui.ui.widgets.cache_pane import CachePane
 from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.request_table import RequestTable
-from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane, Wish
+from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane
 
 if TYPE_CHECKING:
     from mlxcache_tui.engine.face import Face
@@ -47,24 +40,28 @@ ALL_PARTS: frozenset[Part] = frozenset({"server", "requests", "cache", "memory",
 NOTICE_S = 10.0
 
 
-class MonitorApp(App[int]):
+class MonitorApp(ActingApp):
     """One session on the screen."""
 
     TITLE = "mlxcache-tui"
     CSS_PATH = "screens/monitor.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings()
     ENABLE_COMMAND_PALETTE = True
     NOTIFICATION_TIMEOUT = NOTICE_S
 
     def __init__(
-        self, settings: Settings, reporter: Reporter | None = None, opened: Callable[[], None] | None = None
+        self,
+        settings: Settings,
+        reporter: Reporter | None = None,
+        comparison_reporter: ComparisonReporter | None = None,
+        opened: Callable[[], None] | None = None,
     ) -> None:
-        """`reporter` makes the files that a scenario's results are saved as; `opened` is called when all is there."""
+        """The reporters make the files saved of results and comparisons; `opened` is called when all is there."""
         # Without colours Textual leaves greys; only with the terminal's own colours it sends none but the attributes.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._opened = opened
         self.settings = settings
         self.reporter = reporter
+        self.comparison_reporter = comparison_reporter
         self.engine: Face | None = None
         self.presenter = Presenter()
         self.monitor = MonitorScreen()
@@ -73,7 +70,6 @@ class MonitorApp(App[int]):
         self.scenarios = Scenarios(self)
         self.comparisons = Comparisons(self)
         self._changed: set[Part] = set()
-        self._watching = False
         self._stack = AsyncExitStack()
         self.notices_seen = 0
         self.farewell: tuple[str, ...] = ()
@@ -146,19 +142,9 @@ class MonitorApp(App[int]):
             self.requests.forecast()
         if "server" in parts:
             self.servers.heed(state)
-            self._watch_only(state.server.watch_only)
+            self.watch_only(state.server.watch_only)
         if "notices" in parts:
             self.tell_notices()
-
-    def _watch_only(self, watching: bool) -> None:
-        """Nothing can be sent: the keys for it are off, and the table has the focus."""
-        if watching == self._watching:
-            return
-        self._watching = watching
-        if watching and self.monitor.focused_pane() == "composer":
-            self.monitor.pick("cache")
-            self.monitor.pick("requests")
-        self.refresh_bindings()
 
     def tell_notices(self) -> None:
         """Show the lines that were not shown yet."""
@@ -225,119 +211,11 @@ class MonitorApp(App[int]):
     def _comparison_wished(self, event: CompareScreen.Wished) -> None:
         self.comparisons.heed(event)
 
-    # --- actions, as in the key table ---
-
-    def action_send(self) -> None:
-        # The keys typed in front of this one may still wait in the field that has the focus.
-        (self.focused or self).call_later(self.monitor.query_one(Composer).request_send)
-
-    def action_send_again(self) -> None:
-        self.requests.send_again()
-
-    def action_alternate(self) -> None:
-        if self.requests.sent_any:  # else A comes first: what the composer shows
-            self.monitor.query_one(Composer).alternate_policy()
-        self.monitor.query_one(Composer).request_send()
-
-    def action_next_policy(self) -> None:
-        self.monitor.query_one(Composer).next_policy()
-
-    def action_next_question(self) -> None:
-        self.monitor.query_one(Composer).next_question()
-
-    def action_cancel(self) -> None:
-        self.requests.cancel()
-
-    def action_warm(self) -> None:
-        self.requests.warm()
-
-    def action_warm_again(self) -> None:
-        self.requests.warm_again()
-
-    def action_toggle_policies(self) -> None:
-        self.monitor.query_one(CachePane).action_toggle_view()
-
-    def action_dismiss_warning(self) -> None:
-        self.monitor.query_one(CachePane).action_dismiss()
-
-    def action_toggle_thinking(self) -> None:
-        self.monitor.query_one(Composer).toggle_thinking()
-
-    def action_toggle_stream(self) -> None:
-        self.monitor.query_one(Composer).toggle_stream()
-
-    def action_cycle_count(self) -> None:
-        self.monitor.query_one(Composer).cycle_count()
-
-    def action_scenarios(self) -> None:
-        self.scenarios.open_picker()
-
-    def action_scenario(self, wish: Wish) -> None:
-        self.scenarios.pane.action_ask(wish)
-
-    def action_compare(self) -> None:
-        self.comparisons.open_picker()
-
-    def action_server(self) -> None:
-        self.servers.open_form()
-
-    def action_restart(self) -> None:
-        self.servers.restart()
-
-    def action_stop_server(self) -> None:
-        self.servers.stop()
-
-    def action_zoom(self) -> None:
-        self.monitor.toggle_zoom()
-
-    def action_pane(self, name: str) -> None:
-        self.monitor.pick(name)
-
-    def action_leave(self) -> None:
-        if self.monitor.has_class("-zoomed"):
-            self.monitor.end_zoom()
-        else:
-            self.monitor.pick("requests")
-
-    def action_search_log(self) -> None:
-        self.monitor.pick("log")
-        self.monitor.query_one(LogPane).start_search()
-
-    def action_picture(self) -> None:
-        self.call_after_refresh(self.requests.save_picture)  # the palette is gone then
-
-    async def action_help(self) -> None:
-        if not isinstance(self.screen, HelpScreen):
-            await self.push_screen(HelpScreen([info for info in ACTIONS if self.offers(info)]))
-
-    def offers(self, info: ActionInfo) -> bool:
-        """Whether an action is one of this app's: a live session has no time to move through."""
-        return info.scope != "replay"
-
-    def action_command_palette(self) -> None:
-        """Textual's palette, closed once."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
-
-    async def action_quit(self) -> None:
-        self.exit(0)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The monitor's keys are for the monitor: a form or the detail above it has its own."""
-        ours = {info.id.partition("(")[0] for info in ACTIONS}
-        if action in ours and action not in ANYWHERE and self.screen is not self.monitor:
-            return False
-        if self._watching and (f"{action}('{parameters[0]}')" if parameters else action) in OF_SENDING:
-            return False
-        if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
-            return False
-        return super().check_action(action, parameters)
+    @on(CompareScreen.SaveWanted)
+    def _comparison_kept(self) -> None:
+        self.comparisons.save()
 
     def submit(self, command: cmd.Command) -> None:
         """Hand a command to the engine, once there is one."""
         if self.engine is not None:
             self.engine.submit(command)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette's commands."""
-        return palette_commands(self, screen, super().get_system_commands(screen))

@@ -4,8 +4,10 @@ Two long sessions take seconds to compare, so that is done on a thread.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mlxcache_tui.core.compare import Comparison, compare
 from mlxcache_tui.core.compare_view import CompareView, Side, compare_view
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.ui.screens.compare import CompareScreen
@@ -13,6 +15,9 @@ from mlxcache_tui.ui.screens.compare_picker import ComparePicker
 
 if TYPE_CHECKING:
     from mlxcache_tui.ui.app import MonitorApp
+
+ComparisonReporter = Callable[[Comparison, tuple[str, str]], tuple[tuple[str, str], ...]]
+"""Turns a comparison of two sides, each by its name, into reports, (file ending, text) each."""
 
 
 class Comparisons:
@@ -89,6 +94,22 @@ class Comparisons:
             self._sides = self._sides[::-1]
         again = self._again(event.screen, self._sides, self._changed)
         self._app.run_worker(again, group="compare", exclusive=True)
+
+    def save(self) -> None:
+        """Write what is shown to private files."""
+        if self._sides is not None:
+            self._app.run_worker(self._save(self._sides, self._changed), group="compare-save", exclusive=True)
+
+    async def _save(self, sides: tuple[Side, Side], changed: tuple[str, ...]) -> None:
+        from mlxcache_tui.engine.scenarios import save_reports
+
+        reporter = self._app.comparison_reporter
+        if reporter is None:
+            return
+        a, b = sides
+        comparison = await asyncio.to_thread(compare, a.runs, b.runs, changed)
+        saved, line = save_reports("comparison", reporter(comparison, (a.name, b.name)))
+        self._app.notify(line, severity="information" if saved else "error", markup=False)
 
     @staticmethod
     async def _again(screen: CompareScreen, sides: tuple[Side, Side], changed: tuple[str, ...]) -> None:

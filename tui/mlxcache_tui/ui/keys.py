@@ -1,8 +1,6 @@
 """The one table of actions: bindings, footer, command palette, help and README are made from it."""
 
-from textual.binding import Binding, BindingType
-
-from mlxcache_tui.core.actions import ActionInfo, key_label
+from mlxcache_tui.core.actions import ActionInfo
 
 ACTIONS: tuple[ActionInfo, ...] = (
     ActionInfo(
@@ -267,6 +265,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
         id="comparison('meant')", key="m", label="meant", help="All that differs was meant: compare.", scope="compare"
     ),
     ActionInfo(
+        id="comparison('save')",
+        key="w",
+        label="save",
+        help="Save the comparison as Markdown and JSON, in private files.",
+        scope="compare",
+    ),
+    ActionInfo(
         id="comparison('back')", key="escape,q", label="back", help="To the overview, then out.", scope="compare"
     ),
     ActionInfo(id="search_log", key="slash", label="search", help="Search the server's log.", scope="not typing"),
@@ -300,10 +305,6 @@ FOOTER = (
     "quit",
 )
 """What the footer shows where it has the room, by importance; help and quit come first of all."""
-_SHOWN_AS = {"leave": ("esc 3 4 5", "panes")}
-"""Key and label in the footer where they are not the table's: while typing the keys of the panes need `esc` first."""
-_ELSEWHERE = ("requests", "scenario", "cache", "replay", "compare")
-"""Scopes whose keys a widget or a screen binds; listed for the help. So is the palette's key, which Textual binds."""
 
 OF_COMPOSER = (
     "send",
@@ -332,55 +333,4 @@ OF_LIVE = (
 )
 """Actions that need a server; a recording has none of them."""
 REPLAY_FOOTER = ("play", "request", "event", "eviction", "faster", "end")
-
-
-def replay_bindings() -> list[BindingType]:
-    """The replay's keys, for its screens. None of them works while typing."""
-    return _of_scope("replay", "app.", REPLAY_FOOTER)
-
-
-def compare_bindings() -> list[BindingType]:
-    """The keys of the comparison's screen."""
-    return _of_scope("compare", "", ("next", "previous", "swap", "meant", "back"))
-
-
-def _of_scope(scope: str, target: str, footer: tuple[str, ...]) -> list[BindingType]:
-    made: list[BindingType] = []
-    for info in ACTIONS:
-        wish = info.id.partition("('")[2].rstrip("')")
-        if info.scope == scope:
-            made.append(
-                Binding(
-                    info.key,
-                    f"{target}{info.id}",
-                    info.label,
-                    show=wish in footer,
-                    key_display=key_label(info.key.split(",")[0]),
-                    priority=info.key in ("left", "right"),  # else they would scroll
-                    tooltip=info.help,
-                )
-            )
-    return made
-
-
-def bindings() -> list[BindingType]:
-    """The table as Textual bindings. Control and function keys work while typing, plain ones do not."""
-    made: list[BindingType] = []
-    for info in ACTIONS:
-        if info.scope in _ELSEWHERE or info.id == "palette":
-            continue
-        for index, key in enumerate(filter(None, info.key.split(","))):
-            shown, label = _SHOWN_AS.get(info.id, (key_label(key), info.label))
-            made.append(
-                Binding(
-                    key,
-                    info.id,
-                    label,
-                    show=index == 0 and info.id in FOOTER,
-                    key_display=shown,
-                    priority=key != "escape"
-                    and (len(key) > 1 and key not in ("slash", "question_mark", "equals_sign")),
-                    tooltip=info.help,
-                )
-            )
-    return made
+COMPARE_FOOTER = ("next", "previous", "swap", "meant", "save", "back")

@@ -10,7 +10,7 @@ from mlxcache_tui.core.actions import key_label
 from mlxcache_tui.ui.keys import ACTIONS
 
 if TYPE_CHECKING:
-    from mlxcache_tui.ui.app import MonitorApp
+    from mlxcache_tui.ui.acting import ActingApp
 
 TWICE = ("Quit", "Keys", "Maximize", "Minimize", "Screenshot")
 """Commands of Textual's own that others in our table stand for."""
@@ -18,7 +18,7 @@ ANYWHERE = ("quit", "command_palette", "help", "picture")
 """Actions that do not need the monitor on top."""
 
 
-def palette_commands(app: "MonitorApp", screen: Screen[Any], own: Iterable[SystemCommand]) -> Iterator[SystemCommand]:
+def palette_commands(app: "ActingApp", screen: Screen[Any], own: Iterable[SystemCommand]) -> Iterator[SystemCommand]:
     """What can be done on `screen`; `own`: Textual's commands."""
     for info in ACTIONS:
         name, _, argument = info.id.partition("(")

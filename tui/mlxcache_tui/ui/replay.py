@@ -14,6 +14,7 @@ from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.views import DetailView
 from mlxcache_tui.ui.app import ALL_PARTS, MonitorApp
+from mlxcache_tui.ui.comparisons import ComparisonReporter
 from mlxcache_tui.ui.keys import OF_LIVE
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.replay import ReplayDetail, ReplayScreen
@@ -27,10 +28,12 @@ NOTICES_UP_TO = 5.0
 
 
 class ReplayApp(MonitorApp):
-    """One recording on the screen. `speed`: see `Player`."""
+    """One recording on the screen. `speed`: see `Player`; `comparison_reporter`: see `MonitorApp`."""
 
-    def __init__(self, path: Path, speed: float | None = None) -> None:
-        super().__init__(Settings())
+    def __init__(
+        self, path: Path, speed: float | None = None, comparison_reporter: ComparisonReporter | None = None
+    ) -> None:
+        super().__init__(Settings(), comparison_reporter=comparison_reporter)
         self.path = path
         self.speed = speed
         self.player: Player | None = None

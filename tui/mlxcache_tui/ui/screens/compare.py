@@ -15,7 +15,7 @@ from textual.widgets import Footer
 from mlxcache_tui.core.compare_view import CompareView
 from mlxcache_tui.draw.compare_lines import Row, overview_rows, side_lines, step_rows
 from mlxcache_tui.draw.spans import Line
-from mlxcache_tui.ui.keys import compare_bindings
+from mlxcache_tui.ui.bindings import compare_bindings
 from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.line_view import LineView
 
@@ -145,6 +145,8 @@ class CompareScreen(Once, ModalScreen[None]):
                 self.body.go(None)
             case "back":
                 self.dismiss(None)
+            case "save":
+                self.post_message(self.SaveWanted())
             case "swap" | "meant":
                 self.query_one("#comparison").border_subtitle = "comparing …"
                 self.post_message(self.Wished(self, meant=wish == "meant"))
@@ -162,3 +164,6 @@ class CompareScreen(Once, ModalScreen[None]):
             super().__init__()
             self.screen = screen
             self.meant = meant
+
+    class SaveWanted(Message):
+        """The comparison is to be saved."""

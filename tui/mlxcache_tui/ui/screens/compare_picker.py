@@ -12,6 +12,7 @@ from textual.widgets import Input, Label, Static
 
 from mlxcache_tui.core.compare_view import SessionRow
 from mlxcache_tui.core.text import clean
+from mlxcache_tui.ui.bindings import FORM_KEYS
 from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainInput
@@ -25,8 +26,9 @@ class ComparePicker(Once, ModalScreen[None]):
     """Asks for the comparison of two sides, and stays open until there is one, or a person closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        *FORM_KEYS,
         Binding("escape", "close", "close"),
-        Binding("ctrl+s,f5", "compare", "compare", priority=True),
+        Binding("ctrl+s,f5", "compare", "compare"),  # after what was typed in front of it, so without priority
         Binding("a", "take('a')", "as A", tooltip="As A: the session under the cursor is what is judged against."),
         Binding("b", "take('b')", "as B", tooltip="As B: the session under the cursor is what is judged."),
     ]

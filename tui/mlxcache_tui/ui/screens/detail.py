@@ -14,6 +14,7 @@ from textual.widgets import Footer, Static, Tab, Tabs
 from mlxcache_tui.core.units import human_duration
 from mlxcache_tui.core.views import DetailView, LensView
 from mlxcache_tui.draw.timeline import draw_timeline
+from mlxcache_tui.ui.bindings import HELP_KEY
 from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
@@ -27,6 +28,7 @@ class DetailScreen(Once, ModalScreen[None]):
     """Shows a `DetailView` and follows it while the request goes on. Tab changes the section, ← → the request."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        HELP_KEY,
         Binding("escape,q", "close", "close", tooltip="Back to the table."),
         Binding("tab", "next_section(1)", "section", priority=True, tooltip="The next section."),
         Binding("shift+tab", "next_section(-1)", "back", show=False, priority=True, tooltip="The section before."),

@@ -7,7 +7,8 @@ from textual.binding import BindingType
 
 from mlxcache_tui.core.playback import PlaybackView
 from mlxcache_tui.core.views import DetailView
-from mlxcache_tui.ui.keys import REPLAY_FOOTER, replay_bindings
+from mlxcache_tui.ui.bindings import replay_bindings
+from mlxcache_tui.ui.keys import REPLAY_FOOTER
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.monitor import MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_plan import Plan
 from mlxcache_tui.core.text import clean, clean_block, fit
+from mlxcache_tui.ui.bindings import FORM_KEYS
 from mlxcache_tui.ui.screens.once import Once
 from mlxcache_tui.ui.widgets.fields import PlainInput
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
@@ -45,6 +46,7 @@ class ScenarioPicker(Once, ModalScreen[Choice | None]):
     """Dismisses with a `Choice`, or None. One that cannot run here stays, with the reason in its text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        *FORM_KEYS,
         Binding("escape", "cancel", "close"),
         Binding("ctrl+s,f5", "choose('run')", "run"),  # after what was typed in front of it, so without priority
         Binding("v,f2", "choose('edit')", "values"),

@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from mlxcache_tui.core.scenario import Scenario, Step
@@ -23,7 +22,7 @@ from mlxcache_tui.core.scenario_values import (
     value_text,
 )
 from mlxcache_tui.core.text import clean
-from mlxcache_tui.ui.screens.once import Once
+from mlxcache_tui.ui.screens.form import FormScreen
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
 NOTES = (
@@ -34,43 +33,24 @@ ATTACHED = "The server was not started here: its limits cannot be changed."
 HEADS = {"concurrency": "at once", "repeat": "repeat", "max_tokens": "max tokens"}
 
 
-class ScenarioValues(Once, ModalScreen[Scenario | None]):
+class ScenarioValues(FormScreen[Scenario | None]):
     """Dismisses with the scenario as edited, or None. Mistakes are shown at their field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "close"),
         Binding("ctrl+s,f5", "run", "run"),  # after what was typed in front of it, so without priority
-        Binding("down", "app.focus_next", "next field", show=False),
-        Binding("up", "app.focus_previous", "field before", show=False),
     ]
     DEFAULT_CSS = """
     ScenarioValues {
-        align: center middle;
-        & > #values {
-            width: 100%;
-            max-width: 90;
-            height: auto;
-            max-height: 100%;
-            border: round $accent;
-            border-title-color: $text-accent;
-            border-subtitle-color: $text-muted;
-            background: $surface;
-            padding: 0 1;
-        }
-        & #value-fields { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
-        & .row { height: 1; }
+        & > #values { max-width: 90; }
         & .name { width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
         & .flag-name { width: 24; color: $text-muted; }
         & .head { width: 13; color: $text-muted; }
-        & .section { margin-top: 1; text-style: bold; color: $text-accent; }
         & .first { margin-top: 0; }
-        & .error { display: none; padding-left: 2; color: $text-error; text-style: bold; }
-        & .error.-shown { display: block; }
         & .hint { color: $text-muted; text-style: italic; }
-        & PlainInput { background: $boost; width: 11; margin-right: 2; }
+        & PlainInput { width: 11; margin-right: 2; }
         & .flag-value { width: 1fr; margin-right: 0; }
         & #buttons { margin-top: 1; }
-        & Button { margin-right: 2; }
     }
     """
 
@@ -83,10 +63,10 @@ class ScenarioValues(Once, ModalScreen[Scenario | None]):
     def compose(self) -> ComposeResult:
         """The limits, a row for all steps, and one for each."""
         scenario = self._scenario
-        with Vertical(id="values") as box:
+        with Vertical(id="values", classes="form") as box:
             box.border_title = f"Values of {scenario.title}"
             box.border_subtitle = "tab ↑ ↓ fields · ^s run · esc close"
-            with VerticalScroll(id="value-fields", can_focus=False):
+            with VerticalScroll(id="value-fields", classes="form-fields", can_focus=False):
                 yield Static("Limits of the server", classes="section first")
                 yield Static(ATTACHED if self._kept is None else NOTES, classes="hint", markup=False)
                 if self._kept is not None:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import DescendantFocus
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from mlxcache_tui.core.address import MAX_PORT
@@ -23,7 +22,7 @@ from mlxcache_tui.core.flags import (
     split_flags,
 )
 from mlxcache_tui.core.text import clean
-from mlxcache_tui.ui.screens.once import Once
+from mlxcache_tui.ui.screens.form import FormScreen
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainInput
 
@@ -43,39 +42,21 @@ FIELD_HELP = {
 }
 
 
-class StartForm(Once, ModalScreen[ServerSpec | AttachServer | None]):
+class StartForm(FormScreen[ServerSpec | AttachServer | None]):
     """Dismisses with what to start or to attach to, or None. Mistakes are shown at their field, before any launch."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel"),
         Binding("ctrl+s,f5", "start", "start"),  # after what was typed in front of it, so without priority
-        Binding("down", "app.focus_next", "next field", show=False),
-        Binding("up", "app.focus_previous", "field before", show=False),
     ]
     DEFAULT_CSS = """
     StartForm {
-        align: center middle;
-        & > #form {
-            width: 100%;
-            max-width: 110;
-            height: auto;
-            max-height: 100%;
-            border: round $accent;
-            border-title-color: $text-accent;
-            border-subtitle-color: $text-muted;
-            background: $surface;
-            padding: 0 1;
-        }
-        & #fields { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & > #form { max-width: 110; }
         & #flags { height: auto; }
-        & .row { height: 1; }
         & .name { width: 22; color: $text-muted; }
         & .about { width: 1fr; padding-left: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & .section { margin-top: 1; text-style: bold; color: $text-accent; }
         & .missing { color: $text-muted; padding-left: 2; text-wrap: nowrap; text-overflow: ellipsis; }
-        & .error { display: none; padding-left: 2; color: $text-error; text-style: bold; }
-        & .error.-shown { display: block; }
-        & PlainInput { background: $boost; width: 1fr; }
+        & PlainInput { width: 1fr; }
         & #host { width: 18; }
         & #port { width: 8; }
         & #port-name { width: auto; padding: 0 1 0 2; color: $text-muted; }
@@ -84,7 +65,6 @@ class StartForm(Once, ModalScreen[ServerSpec | AttachServer | None]):
         & #port-choices { display: none; padding-left: 2; }
         & #port-choices.-shown { display: block; }
         & #attach { margin: 0 0 0 2; }
-        & Button { margin-right: 2; }
         & #field-help { dock: bottom; height: 2; color: $text-muted; text-style: italic; }
     }
     """
@@ -116,11 +96,11 @@ class StartForm(Once, ModalScreen[ServerSpec | AttachServer | None]):
     def compose(self) -> ComposeResult:
         """Model, address, flags, then attaching; the focused field is explained at the bottom."""
         spec = self._spec
-        with Vertical(id="form") as form:
+        with Vertical(id="form", classes="form") as form:
             verb = "restart" if self._replaces else "start"
             form.border_title = "Restart the server: its cache starts empty" if self._replaces else "Start a server"
             form.border_subtitle = f"tab ↑ ↓ fields · ^s {verb} · esc close"
-            with VerticalScroll(id="fields", can_focus=False):
+            with VerticalScroll(id="fields", classes="form-fields", can_focus=False):
                 if self._note:
                     yield Static(self._note, id="note", markup=False)
                 with Horizontal(classes="row"):

@@ -15,6 +15,7 @@ from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.questions import Question, questions_for
 from mlxcache_tui.core.text import clean_block, fit
 from mlxcache_tui.core.views import ForecastView
+from mlxcache_tui.ui.bindings import FIELD_KEYS
 from mlxcache_tui.ui.widgets.chip import Chip
 from mlxcache_tui.ui.widgets.fields import PlainArea
 from mlxcache_tui.ui.widgets.forecast_line import ForecastLine
@@ -28,7 +29,7 @@ MARK_CELLS = 10
 class Composer(Vertical):
     """A pane that holds a draft. It opens filled with the first policy and its first question."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "fold_extra", "Fold", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [*FIELD_KEYS, Binding("escape", "fold_extra", "Fold", show=False)]
     DEFAULT_CSS = """
     Composer {
         border: round $panel-lighten-2;
