@@ -125,6 +125,18 @@ async def test_until_something_is_heard_of_the_server_the_screen_says_what_is_ex
             assert shown in screen_lines(app)[0]
 
 
+async def test_the_composers_last_word_ends_nothing_when_its_pane_is_gone(tmp_path: Path, own_folders: None) -> None:
+    start = AttachServer(url=f"http://127.0.0.1:{free_port()}")
+    app = MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.engine is not None)
+        composer = app.monitor.query_one(Composer)
+        await composer.remove()
+        app.post_message(composer.Changed())
+        await pilot.pause()
+        assert app.is_running
+
+
 async def test_who_only_watches_has_the_table_in_focus_and_no_keys_to_send(tmp_path: Path, own_folders: None) -> None:
     start = AttachServer(url=f"http://127.0.0.1:{free_port()}", watch_only=True)
     app = MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")))

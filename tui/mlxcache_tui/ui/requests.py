@@ -88,10 +88,10 @@ class Requests:
             self._app.notify("no request of ours is open", severity="warning", markup=False)
 
     def forecast(self) -> None:
-        """What would happen if the composer's text were sent now."""
-        if self._app.engine is not None:
-            composer = self._app.monitor.query_one(Composer)
-            composer.show_forecast(forecast(self._app.engine.state, composer.draft(), self._texts))
+        """What would happen if the composer's text were sent now; the program's last changes find no composer."""
+        if (engine := self._app.engine) is not None:
+            for composer in self._app.monitor.query(Composer):
+                composer.show_forecast(forecast(engine.state, composer.draft(), self._texts))
 
     # --- the detail view ---
 
