@@ -22,9 +22,17 @@ def listening() -> Iterator[int]:
 
 def test_a_free_port_is_held_by_nobody_and_can_be_taken() -> None:
     port = free_port("127.0.0.1")
+    assert port in ports.QUIET_PORTS
     assert holder(port) is None
     with socket.socket() as server:
         server.bind(("127.0.0.1", port))
+
+
+def test_where_all_of_the_quiet_ports_are_taken_the_system_gives_one(
+    listening: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "QUIET_PORTS", [listening] * 20)
+    assert free_port("127.0.0.1") != listening
 
 
 def test_free_ports_for_names_and_for_no_address() -> None:
@@ -86,4 +94,6 @@ def test_a_port_that_needs_rights_to_bind_is_not_taken(monkeypatch: pytest.Monke
 
 async def test_whether_a_connection_is_taken(listening: int) -> None:
     assert await ports.accepts("127.0.0.1", listening)
-    assert not await ports.accepts("127.0.0.1", free_port("127.0.0.1"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        assert not await ports.accepts("127.0.0.1", taken.getsockname()[1])

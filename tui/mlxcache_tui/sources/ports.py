@@ -1,6 +1,8 @@
 """Who holds a port on this machine, and which one is free."""
 
 import asyncio
+import contextlib
+import random
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +12,9 @@ import psutil
 from mlxcache_tui.core.text import clean
 
 UNKNOWN_NAME = "another process"
+QUIET_PORTS = range(20_000, 32_000)
+"""Below those that a system gives away by itself (Linux from 32768 on, macOS from 49152): loading a model may take
+minutes, and the port must still be free when the server opens it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,14 @@ def free_port(host: str) -> int:
     Raises:
         OSError: the host is no address of this machine.
     """
-    family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    for port in random.sample(QUIET_PORTS, 20):
+        with contextlib.suppress(OSError):
+            return _bound(host, port)
+    return _bound(host, 0)
+
+
+def _bound(host: str, port: int) -> int:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.bind(address)
         return int(probe.getsockname()[1])
