@@ -1,13 +1,24 @@
 """What holds for every test: its own folders, a fixed terminal, and `--update-golden`."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # read once, when Textual is imported
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in a job in the background of a script. What the tests start is to be interrupted as from a terminal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+from support.until import until_idle
+
+# How long an example takes says something of the machine, and of what else it does, not of the program.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +45,13 @@ def own_folders(tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPat
     with tempfile.TemporaryDirectory(prefix="mlxc-", dir="/tmp") as runtime:
         monkeypatch.setenv("MLXCACHE_RUNTIME_DIR", runtime)
         yield
+
+
+@pytest.fixture(autouse=True)
+def pauses_that_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of a pilot ends when the app has nothing to do, not when the machine has no time for it."""
+    for place in ("app", "pilot"):
+        monkeypatch.setattr(f"textual.{place}.wait_for_idle", until_idle)
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,14 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mlxcache_tui.cli import doctor
 from mlxcache_tui.cli.main import main
+from mlxcache_tui.sources.server_help import read_server_help
 
 KEYS = {
     "program",
@@ -22,7 +25,10 @@ KEYS = {
 }
 
 
-def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "read_server_help", partial(read_server_help, time_limit_s=120))
     assert main(["doctor", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found) == KEYS | {"schema"}

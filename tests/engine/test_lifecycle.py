@@ -12,7 +12,7 @@ from mlxcache_tui.core.commands import AttachServer, RestartServer, ServerSpec, 
 from mlxcache_tui.engine import launch as launching
 from mlxcache_tui.engine import lifecycle, vitals
 from mlxcache_tui.models.fetch import DemoModelCancelledError
-from support.engines import ask, notices, phase, running, send, until
+from support.engines import PATIENCE_S, ask, notices, phase, running, send, until
 from support.stub_server import DONE, Received, Script, Stub, data, head, serve
 
 HEALTHY = [head(content_type="application/json"), b'{"status":"ok"}']
@@ -46,13 +46,13 @@ async def hanging(release: asyncio.Event) -> AsyncIterator[Stub]:
 async def test_a_dead_thread_behind_a_healthy_port_is_noticed() -> None:
     release = asyncio.Event()
     async with hanging(release) as stub, running(AttachServer(url=stub.url)) as engine:
-        await phase(engine, "ready", limit_s=5)
+        await phase(engine, "ready")
         key = send(engine, "Hello?")
-        assert "no word on 1 open requests" in await phase(engine, "not_answering", limit_s=5)
+        assert "no word on 1 open requests" in await phase(engine, "not_answering")
         assert engine.state.requests[key].outcome is None
         release.set()
-        await phase(engine, "ready", limit_s=5)
-        await until(engine, lambda state: state.requests[key].outcome == "done", 5)
+        await phase(engine, "ready")
+        await until(engine, lambda state: state.requests[key].outcome == "done")
 
 
 async def test_a_start_that_breaks_in_an_unforeseen_way_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ async def test_a_start_that_breaks_in_an_unforeseen_way_is_over(monkeypatch: pyt
     monkeypatch.setattr(lifecycle, "launch", broken)
     async with running(ServerSpec(model="m", port=0)) as engine:
         assert await phase(engine, "exited") == "the server cannot be started: port must be 0-65535."
-        await until(engine, lambda state: any("OverflowError" in one.text for one in state.notices), 5)
+        await until(engine, lambda state: any("OverflowError" in one.text for one in state.notices))
 
 
 async def test_a_server_that_says_503_and_then_is_another() -> None:
@@ -74,9 +74,9 @@ async def test_a_server_that_says_503_and_then_is_another() -> None:
         return [head(status[0], "application/json"), b'{"status":"%s"}' % status[1].encode()]
 
     async with serve(answer) as stub, running(AttachServer(url=stub.url)) as engine:
-        assert "503" in await phase(engine, "worker_dead", limit_s=5)
+        assert "503" in await phase(engine, "worker_dead")
         status[:] = ["200 OK", "ok"]
-        await phase(engine, "ready", limit_s=5)
+        await phase(engine, "ready")
         assert (await ask(engine, "Hello?")).outcome == "done"
 
 
@@ -85,8 +85,8 @@ async def test_models_are_asked_once_and_of_mlx_lm_here_not_at_all(software: str
     """mlx_lm's process tells its model; its answer may be a traceback in its log."""
     healthy = [head(content_type="application/json", Server=software), b'{"status":"ok"}']
     async with serve(lambda _: healthy) as stub, running(AttachServer(url=stub.url)) as engine:
-        await phase(engine, "ready", limit_s=5)
-        async with asyncio.timeout(5):
+        await phase(engine, "ready")
+        async with asyncio.timeout(PATIENCE_S):
             while len(stub.requests) < 6:  # noqa: ASYNC110 - the stub tells nobody
                 await asyncio.sleep(0.05)
         assert [request.path for request in stub.requests].count("/v1/models") == times
@@ -96,7 +96,7 @@ async def test_a_password_in_the_address_goes_to_the_server_alone() -> None:
     async with serve(ANSWER) as stub:
         url = stub.url.replace("://", "://me:s3cret@")
         async with running(AttachServer(url=url)) as engine:
-            await phase(engine, "ready", limit_s=5)
+            await phase(engine, "ready")
             request = await ask(engine, "Hello?")
             assert request.outcome == "done"
             assert engine.state.server.url == stub.url
@@ -107,12 +107,12 @@ async def test_a_password_in_the_address_goes_to_the_server_alone() -> None:
 
 async def test_what_is_not_ours_is_neither_stopped_nor_restarted() -> None:
     async with serve(lambda _: HEALTHY) as stub, running(AttachServer(url=stub.url)) as engine:
-        await phase(engine, "ready", limit_s=5)
+        await phase(engine, "ready")
         engine.submit(StopServer())
         engine.submit(RestartServer())
-        await until(engine, lambda _: "not restarted" in notices(engine), 5)
+        await until(engine, lambda _: "not restarted" in notices(engine))
         assert "not stopped" in notices(engine)
-        assert engine.state.server.phase == "ready"
+        await phase(engine, "ready")
 
 
 async def test_attaching_elsewhere_leaves_the_first_alone() -> None:
@@ -121,25 +121,26 @@ async def test_attaching_elsewhere_leaves_the_first_alone() -> None:
         serve(lambda request: HEALTHY if request.path == "/health" else ANSWER) as two,
         running(AttachServer(url=one.url)) as engine,
     ):
-        await phase(engine, "ready", limit_s=5)
+        await phase(engine, "ready")
         engine.submit(AttachServer(url=two.url))
-        await until(engine, lambda state: state.server.url == two.url and state.server.phase == "ready", 5)
+        await until(engine, lambda state: state.server.url == two.url and state.server.phase == "ready")
         assert (await ask(engine, "Hello?")).outcome == "done"
         assert not [request for request in one.requests if request.method == "POST"]
 
 
 async def test_the_end_does_not_wait_for_a_model_that_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
+    given_up: list[bool] = []
 
     def ensure(*_: object, cancel: threading.Event, **__: object) -> Path:
         begun.set()
-        assert cancel.wait(10)
+        given_up.append(cancel.wait(PATIENCE_S))
         raise DemoModelCancelledError("stopped")
 
     monkeypatch.setattr(launching, "ensure_demo_model", ensure)
-    async with asyncio.timeout(5):
-        async with running(ServerSpec(model="demo:smollm2", port=0)) as engine:
-            await asyncio.to_thread(begun.wait, 5)
+    async with running(ServerSpec(model="demo:smollm2", port=0)) as engine:
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+    assert given_up == [True]
     assert engine.state.server.phase == "starting"
 
 
@@ -150,11 +151,11 @@ async def test_a_newer_start_takes_the_place_of_one_that_fetches(
 
     def ensure(*_: object, cancel: threading.Event, **__: object) -> Path:
         begun.set()
-        assert cancel.wait(10)
+        assert cancel.wait(PATIENCE_S)
         raise DemoModelCancelledError("stopped")
 
     monkeypatch.setattr(launching, "ensure_demo_model", ensure)
     async with running(ServerSpec(model="demo:smollm2", port=0)) as engine:
-        await asyncio.to_thread(begun.wait, 5)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         engine.submit(StartServer(spec=ServerSpec(model=str(tmp_path / "none"), port=0)))
-        assert "no model folder" in await phase(engine, "exited", limit_s=5)
+        assert "no model folder" in await phase(engine, "exited")

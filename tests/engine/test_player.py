@@ -11,6 +11,7 @@ from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.commands import StopServer
 from mlxcache_tui.core.reduce import Part, fold
+from mlxcache_tui.engine import player as playing
 from mlxcache_tui.engine.player import Player
 from support.same import same
 from support.sessions import told, write
@@ -18,6 +19,7 @@ from support.sessions import told, write
 STORY = told()
 COUNT = len(STORY.events)
 S = 10**9
+PATIENCE_S = 60.0
 
 
 class Clock:
@@ -28,6 +30,12 @@ class Clock:
 
     def __call__(self) -> int:
         return self.now
+
+
+@pytest.fixture
+def fresh_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was just written is one that grows, also where the test is slow to get there."""
+    monkeypatch.setattr(playing, "FRESH_S", 600.0)
 
 
 @pytest.fixture
@@ -219,38 +227,38 @@ def test_a_file_of_another_version_opens_and_says_what_it_does_not_show(path: Pa
     assert player.view.damage == "1 events of kinds that a newer version writes are not shown"
 
 
-async def test_a_file_that_grows_is_followed_until_one_goes_elsewhere(tmp_path: Path) -> None:
+async def test_a_file_that_grows_is_followed_until_one_goes_elsewhere(tmp_path: Path, fresh_for_long: None) -> None:
     lines = [encode_event(event) for event in STORY.events]
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(lines[:10]) + lines[10][:20])
     told: list[frozenset[Part]] = []
     async with Player(path) as player:
         player.listen(told.append)
-        assert await player.until(lambda _: player.view.state == "following", 10)
+        assert await player.until(lambda _: player.view.state == "following", PATIENCE_S)
         assert player.view.position == 10
         assert player.view.damage is None
         with path.open("ab") as file:
             file.write(lines[10][20:] + b"".join(lines[11:20]))
-        assert await player.until(lambda _: player.view.position == 20, 10)
+        assert await player.until(lambda _: player.view.position == 20, PATIENCE_S)
         assert same(player.state, fold(STORY.events[:20]))
         assert any("requests" in parts for parts in told)
         player.step(-1)
-        assert await player.until(lambda _: player.view.position == 19, 10)
+        assert await player.until(lambda _: player.view.position == 19, PATIENCE_S)
         with path.open("ab") as file:
             file.write(b"".join(lines[20:]))
-        assert await player.until(lambda _: player.view.count == COUNT, 10)
+        assert await player.until(lambda _: player.view.count == COUNT, PATIENCE_S)
         assert player.view.position == 19
         player.to_end()
-        assert await player.until(lambda _: player.view.position == COUNT, 10)
+        assert await player.until(lambda _: player.view.position == COUNT, PATIENCE_S)
         assert same(player.state, STORY.state)
 
 
-async def test_a_file_that_goes_away_has_ended(tmp_path: Path) -> None:
+async def test_a_file_that_goes_away_has_ended(tmp_path: Path, fresh_for_long: None) -> None:
     path = write(tmp_path / "s.jsonl", STORY)
     async with Player(path) as player:
-        assert await player.until(lambda _: player.view.state == "following", 10)
+        assert await player.until(lambda _: player.view.state == "following", PATIENCE_S)
         path.unlink()
-        assert await player.until(lambda _: player.view.state == "paused", 10)
+        assert await player.until(lambda _: player.view.state == "paused", PATIENCE_S)
 
 
 async def test_what_cannot_be_read_is_an_os_error(tmp_path: Path) -> None:
@@ -263,7 +271,7 @@ async def test_it_plays_on_its_own_and_tells(path: Path) -> None:
     told: list[frozenset[Part]] = []
     async with Player(path, 1) as player:
         player.listen(told.append)
-        assert await player.until(lambda state: same(state, STORY.state), 10)
+        assert await player.until(lambda state: same(state, STORY.state), PATIENCE_S)
         assert player.detail("b") is not None
     assert told
     await asyncio.sleep(0)

@@ -39,7 +39,7 @@ class Watched:
         self.at(self.run)
 
     async def until(self, holds: Callable[[ScenarioRun], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not holds(self.run):
                 self.changed.clear()
                 await self.changed.wait()

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,14 @@ import pytest
 
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
 from mlxcache_tui.core.present import cache_view, request_row, status_view
+from mlxcache_tui.engine.lifecycle import LOOK_S, POLL_S
 from mlxcache_tui.models.fetch import Kind
 from mlxcache_tui.store.paths import runtime_dir
-from support.engines import TINY, ask, no_server_left, notices, phase, running, send, until
+from support.engines import PATIENCE_S, TINY, ask, no_server_left, notices, phase, running, send, until
 from support.live_server import SERVER_PYTHON, free_port
 from support.stub_server import DONE, Received, Script, data, head, serve
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.mlx
 
 POLICY = " ".join(f"Rule {number}: accessories may be returned within {number} days." for number in range(1, 31))
 
@@ -78,7 +80,8 @@ async def test_a_stock_server_gives_rows_and_times_and_claims_no_more(stock: Sto
     async with running(AttachServer(url=stock.url)) as engine:
         await phase(engine, "ready")
         first = await ask(engine, "May I?", POLICY)
-        again = await ask(engine, "May I, please?", POLICY)
+        # Enough of them for a rate, however fast the machine is.
+        again = await ask(engine, "May I, please?", POLICY, max_tokens=200)
         state = engine.state
         row = request_row(state, again)
         assert (row.reason, row.cached_source, row.inferred) == ("hit", "usage", True)
@@ -153,14 +156,14 @@ async def test_where_the_log_counts_otherwise_the_pane_says_so(stock: Stock) -> 
 
 async def test_a_server_that_comes_later_goes_and_comes_back(stock: Stock) -> None:
     async with running(AttachServer(url=stock.url)) as engine:
-        assert "nothing answers" in await phase(engine, "unreachable", limit_s=5)
+        assert "nothing answers" in await phase(engine, "unreachable")
         first = stock.start()
         await phase(engine, "ready")
         await until(engine, lambda state: state.server.pid == first)
         epoch = engine.state.server.epoch
         assert (await ask(engine, "May I?", POLICY)).outcome == "done"
         stock.stop()
-        await phase(engine, "unreachable", limit_s=6)
+        await phase(engine, "unreachable")
         second = stock.start()
         await phase(engine, "ready")
         await until(engine, lambda state: state.server.pid == second)
@@ -175,9 +178,10 @@ async def test_a_stock_server_is_asked_for_its_health_rarely(stock: Stock) -> No
     stock.start()
     async with running(AttachServer(url=stock.url)) as engine:
         await phase(engine, "ready")
-        before = stock.asked_for_health()
+        before, began = stock.asked_for_health(), time.monotonic()
         await asyncio.sleep(6)
-        assert stock.asked_for_health() - before <= 2
+        asked = stock.asked_for_health() - before
+        assert asked <= (time.monotonic() - began) / (LOOK_S - POLL_S) + 1
 
 
 async def test_a_stock_server_that_stops_answering(stock: Stock) -> None:
@@ -186,9 +190,9 @@ async def test_a_stock_server_that_stops_answering(stock: Stock) -> None:
         await phase(engine, "ready")
         await until(engine, lambda state: state.server.pid == pid)
         os.kill(pid, signal.SIGSTOP)
-        assert f"kill -CONT {pid}" in await phase(engine, "not_answering", limit_s=6)
+        assert f"kill -CONT {pid}" in await phase(engine, "not_answering")
         os.kill(pid, signal.SIGCONT)
-        await phase(engine, "ready", limit_s=6)
+        await phase(engine, "ready")
         assert (await ask(engine, "And now?")).outcome == "done"
 
 
@@ -218,7 +222,7 @@ async def test_an_address_in_any_form(form: str) -> None:
 @pytest.mark.parametrize("text", ["http://", "http://host:port", "ftp://host", "http://a b", "http://[::1", ""])
 async def test_a_bad_address_is_one_line(text: str) -> None:
     async with running(AttachServer(url=text)) as engine:
-        line = await phase(engine, "unreachable", limit_s=3)
+        line = await phase(engine, "unreachable")
         assert "is not an address: it should look like http://127.0.0.1:8080" in line
         assert notices(engine) == ""
 
@@ -289,7 +293,7 @@ async def test_something_that_holds_the_port_and_says_nothing() -> None:
     server = await asyncio.start_server(swallow, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, running(AttachServer(url=f"http://127.0.0.1:{port}")) as engine:
-        assert f"holds port {port} but does not answer" in await phase(engine, "not_answering", limit_s=6)
+        assert f"holds port {port} but does not answer" in await phase(engine, "not_answering")
 
 
 # --- an observed server of somebody else -----------------------------------------------------------------------------
@@ -341,14 +345,14 @@ async def test_a_second_viewer_has_the_history_follows_and_sees_the_end(tmp_path
             await until(engine, lambda now: bool(now.memory.samples) and now.log.read and now.memory.mlx is not None)
             assert (state.cache.max_count, state.server.epoch) == (10, 1)
             assert state.server.loaded is not None
-            talk = send(engine, "Talk.", max_tokens=5000)
+            talk = send(engine, "Talk.", max_tokens=100_000)
             await until(engine, lambda now: talk in now.requests and bool(now.requests[talk].answer))
             first.stdin.close()
-            await phase(engine, "unreachable", limit_s=6)
-            await until(engine, lambda now: now.requests[talk].outcome is not None, 5)
+            await phase(engine, "unreachable")
+            await until(engine, lambda now: now.requests[talk].outcome is not None)
             assert state.requests[talk].error
-            assert not state.server.observed
-        await asyncio.to_thread(first.wait, 10)
+            await until(engine, lambda now: not now.server.observed)
+        await asyncio.to_thread(first.wait, PATIENCE_S)
 
 
 async def test_the_next_server_on_the_port_is_another_one() -> None:
@@ -364,7 +368,7 @@ async def test_the_next_server_on_the_port_is_another_one() -> None:
                 await until(watcher, lambda state: bool(state.cache.stored))
                 assert watcher.state.server.pid == engine.state.server.pid
                 assert watcher.state.server.epoch == epoch
-            await phase(watcher, "unreachable", limit_s=6)
+            await phase(watcher, "unreachable")
         assert [mark.kind for mark in watcher.state.memory.marks] == ["restart"]
 
 

@@ -12,7 +12,7 @@ from support.golden import screen_lines
 from support.screen import answered, ready, until
 from support.until import until as soon
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
+pytestmark = pytest.mark.mlx
 
 
 def app_on(tmp_path: Path, model: str, **flags: int) -> MonitorApp:

@@ -13,7 +13,7 @@ from mlxcache_tui.core.cachemodel import ORDER, CacheModel, rule_of
 from mlxcache_tui.core.events import EntryType
 from support.live_server import SERVER_PYTHON
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.mlx
 
 SCRIPT = Path(__file__).parents[1] / "support" / "released_cache.py"
 CASES = 400

@@ -11,12 +11,13 @@ from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.store.replay import read_session
 from mlxcache_tui.ui.app import MonitorApp
+from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from support.golden import screen_lines
 from support.screen import answered, ready
 from support.until import until
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
+pytestmark = pytest.mark.mlx
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -31,7 +32,9 @@ async def test_the_prompt_of_a_row_beside_the_one_it_came_from(tmp_path: Path, s
         first, second = await answered(app, pilot, 2)
         assert first.prompt_tokens is not None
         anew = first.prompt_tokens - (first.cached_tokens or 0)
-        await pilot.press("escape", "end", "enter", "tab", "tab")
+        await pilot.press("escape", "end", "enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailScreen) and app.focused)
+        await pilot.press("tab", "tab")
         await until(pilot, lambda: bool(app.screen.query("#lens")) and app.screen.query_one(PrefixLens).display)
         lens = app.screen.query_one(PrefixLens)
         await until(pilot, lambda: any("≠ first difference from #1" in line for line in screen_lines(app)))

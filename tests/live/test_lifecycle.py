@@ -16,12 +16,15 @@ import psutil
 import pytest
 
 from mlxcache_tui.core.commands import AttachServer, RestartServer, ServerSpec, StartServer, StopServer
+from mlxcache_tui.core.events import ServerPhaseChanged
 from mlxcache_tui.models.fetch import Kind
+from mlxcache_tui.store.replay import read_session
 from support.engines import (
     MAIN,
+    PATIENCE_S,
     TINY,
+    all_gone,
     ask,
-    gone_within,
     no_server_left,
     notices,
     phase,
@@ -34,10 +37,11 @@ from support.engines import (
 )
 from support.live_server import free_port
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.mlx
 
 POLICY = " ".join(f"Rule {number}: accessories may be returned within {number} days." for number in range(1, 31))
-LIMIT_S = 3.0
+ENDLESS = 100_000
+"""Tokens: no machine makes so many while a test looks."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,16 +61,13 @@ def model(own_folders: None, tiny_model: Callable[[Kind], Path]) -> Path:
 
 
 async def test_ready_comes_after_the_warm_up_and_a_restart_starts_from_nothing() -> None:
-    seen: list[str] = []
     async with running() as engine:
-        engine.listen(lambda _: seen.append(engine.state.server.phase))
         await phase(engine, "ready")
         state = engine.state
         (warm_up,) = state.requests.values()
         assert (warm_up.number, warm_up.purpose, warm_up.outcome) == (0, "readiness", "done")
-        assert next(name for name in seen if name not in ("none", "fetching")) == "starting"
         assert state.server.loaded is not None
-        assert 0 < state.server.loaded.seconds < 30
+        assert state.server.loaded.seconds > 0
         assert (state.cache.max_count, state.cache.max_bytes) == (10, None)
         first = await ask(engine, "May I?", POLICY)
         again = await ask(engine, "May I, please?", POLICY)
@@ -93,6 +94,10 @@ async def test_ready_comes_after_the_warm_up_and_a_restart_starts_from_nothing()
         await until(engine, lambda now: now.server.epoch == 3 and now.server.phase == "ready")
         assert state.cache.max_count == 2
     assert not servers()
+    assert engine.recording is not None
+    told = read_session(engine.recording).events
+    phases = [event.phase for event in told if isinstance(event, ServerPhaseChanged)]
+    assert phases[0] == "starting"
 
 
 async def test_a_port_that_was_asked_for() -> None:
@@ -111,15 +116,13 @@ async def test_the_newest_command_wins_and_leaves_one_server() -> None:
         assert notices(engine) == ""
 
 
-async def test_the_end_leaves_nothing_and_takes_no_time() -> None:
+async def test_the_end_leaves_nothing_and_waits_for_no_answer() -> None:
     threads = set(threading.enumerate())
     async with running() as engine:
         await phase(engine, "ready")
         (server,) = servers()
-        key = send(engine, "Talk.", max_tokens=5000)
+        key = send(engine, "Talk.", max_tokens=ENDLESS)
         await until(engine, lambda state: key in state.requests and bool(state.requests[key].answer))
-        began = time.monotonic()
-    assert time.monotonic() - began < 2
     assert not psutil.pid_exists(server.pid)
     assert engine.state.requests[key].outcome == "cancelled"
     assert engine.state.server.text == "stopped"
@@ -160,9 +163,9 @@ def test_no_server_outlives_a_run(number: signal.Signals, waiting: str) -> None:
                 break
         assert len(servers()) == 1
         process.send_signal(number)
-        took = gone_within(LIMIT_S)
-        process.wait(10)
-    assert took is not None
+        gone = all_gone()
+        process.wait(PATIENCE_S)
+    assert gone
     assert process.returncode == (-9 if number == signal.SIGKILL else 130)
 
 
@@ -177,8 +180,8 @@ def test_no_server_outlives_the_screen(how: str, tmp_path: Path) -> None:
             screen.hang_up()
         else:
             screen.process.send_signal(signal.Signals[how])
-        assert gone_within(LIMIT_S) is not None
-        screen.process.wait(10)
+        assert all_gone()
+        screen.process.wait(PATIENCE_S)
 
 
 def test_no_server_outlives_a_run_whose_terminal_is_gone(waiting: str, tmp_path: Path) -> None:
@@ -186,8 +189,8 @@ def test_no_server_outlives_a_run_whose_terminal_is_gone(waiting: str, tmp_path:
     with terminal("run", waiting, "--demo", "tiny", session=session) as run:
         run.await_ready()
         run.hang_up()
-        assert gone_within(LIMIT_S) is not None
-        run.process.wait(10)
+        assert all_gone()
+        run.process.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("after_s", [0.2, 0.8, 1.6])
@@ -196,8 +199,8 @@ def test_no_server_outlives_a_screen_that_still_starts_one(how: str, after_s: fl
     with terminal("--demo", "tiny", "--port", "0", session=tmp_path / "session.jsonl") as screen:
         time.sleep(after_s)
         screen.process.send_signal(signal.Signals[how])
-        screen.process.wait(10)
-        assert gone_within(LIMIT_S) is not None
+        screen.process.wait(PATIENCE_S)
+        assert all_gone()
 
 
 def test_a_run_whose_server_dies_tells_it_and_is_3(tmp_path: Path) -> None:
@@ -214,7 +217,7 @@ def test_a_run_whose_server_dies_tells_it_and_is_3(tmp_path: Path) -> None:
         (server,) = servers()
         server.kill()
         rest = process.stderr.read()
-        assert process.wait(20) == 3
+        assert process.wait(PATIENCE_S) == 3
     assert "ended from outside (SIGKILL" in rest
     assert "Traceback" not in rest
 
@@ -224,7 +227,7 @@ async def test_a_kept_server_stays_and_can_be_attached_to(tmp_path: Path) -> Non
     with terminal(*words, session=tmp_path / "session.jsonl") as screen:
         screen.await_ready()
         screen.press(b"\x11")
-        await asyncio.to_thread(screen.process.wait, 20)
+        await asyncio.to_thread(screen.process.wait, PATIENCE_S)
     (server,) = servers()
     (port,) = {one.laddr.port for one in server.net_connections("tcp") if one.status == "LISTEN"}
     async with running(AttachServer(url=f"http://127.0.0.1:{port}")) as engine:
@@ -268,7 +271,7 @@ async def test_a_port_that_is_taken_is_told_with_who_and_what_to_do() -> None:
 
 def run_on(*words: str) -> tuple[int, str, object]:
     done = subprocess.run(
-        [*MAIN, "run", "return-policy", *words, "--json", "-"], capture_output=True, text=True, timeout=100
+        [*MAIN, "run", "return-policy", *words, "--json", "-"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     return done.returncode, done.stderr, json.loads(done.stdout) if done.stdout else None
 
@@ -343,12 +346,12 @@ async def test_flags_that_the_server_does_not_know_are_its_own_words() -> None:
 async def test_killed_in_mid_answer_then_restarted() -> None:
     async with running() as engine:
         await phase(engine, "ready")
-        key = send(engine, "Talk.", max_tokens=5000)
+        key = send(engine, "Talk.", max_tokens=ENDLESS)
         await until(engine, lambda state: key in state.requests and bool(state.requests[key].answer))
         os.kill(engine.state.server.pid or 0, signal.SIGKILL)
-        text = await phase(engine, "exited", limit_s=2)
+        text = await phase(engine, "exited")
         assert "ended from outside (SIGKILL" in text
-        await until(engine, lambda state: state.requests[key].outcome is not None, 5)
+        await until(engine, lambda state: state.requests[key].outcome is not None)
         request = engine.state.requests[key]
         assert request.outcome in ("cut", "failed")
         assert request.error
@@ -365,18 +368,18 @@ async def test_a_process_that_is_stopped_and_continued() -> None:
     async with running() as engine:
         await phase(engine, "ready")
         pid = engine.state.server.pid or 0
-        key = send(engine, "Talk.", max_tokens=800)
+        key = send(engine, "Talk.", max_tokens=ENDLESS)
         await until(engine, lambda state: key in state.requests and bool(state.requests[key].answer))
         os.kill(pid, signal.SIGSTOP)
-        assert "kill -CONT" in await phase(engine, "not_answering", limit_s=5)
-        assert engine.state.requests[key].outcome is None
+        assert "kill -CONT" in await phase(engine, "not_answering")
+        request = engine.state.requests[key]
+        assert request.outcome is None
+        said = request.gaps.count
         os.kill(pid, signal.SIGCONT)
-        await phase(engine, "ready", limit_s=5)
-        await until(engine, lambda state: state.requests[key].outcome == "done")
+        await phase(engine, "ready")
+        await until(engine, lambda _: request.gaps.count > said)
         os.kill(pid, signal.SIGSTOP)
-        await phase(engine, "not_answering", limit_s=5)
-        began = time.monotonic()
-    assert time.monotonic() - began < 4
+        await phase(engine, "not_answering")
     assert not servers()
 
 
@@ -390,14 +393,15 @@ async def test_health_is_not_asked_while_the_observer_tells() -> None:
 async def test_another_client_appears_at_once() -> None:
     async with running() as engine:
         await phase(engine, "ready")
-        body = {"messages": [{"role": "user", "content": "From elsewhere"}], "max_tokens": 3}
-        async with httpx.AsyncClient(trust_env=False) as client:
-            sending = asyncio.ensure_future(client.post(f"{engine.state.server.url}/v1/chat/completions", json=body))
-            began = time.monotonic()
-            await until(engine, lambda state: any(not request.ours for request in state.requests.values()))
-            assert time.monotonic() - began < 1
-            assert (await sending).status_code == 200
-        await until(engine, lambda state: all(request.outcome for request in state.requests.values()))
+        body = {"messages": [{"role": "user", "content": "From elsewhere"}], "max_tokens": ENDLESS, "stream": True}
+        url = f"{engine.state.server.url}/v1/chat/completions"
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
+            async with client.stream("POST", url, json=body) as reply:
+                await until(engine, lambda state: any(not request.ours for request in state.requests.values()))
+                (foreign,) = [request for request in engine.state.requests.values() if not request.ours]
+                assert foreign.outcome is None, "while it is answered"
+                assert reply.status_code == 200
+            await until(engine, lambda _: foreign.outcome == "cancelled")
 
 
 # --- folders that cannot be used -------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """The observer inside the real mlx_lm.server: what it tells is what the server did."""
 
 import http.client
-import itertools
 import re
 import socket
+import time
 
 import pytest
 
@@ -38,7 +38,7 @@ from support.live_server import (
     since,
 )
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
+pytestmark = pytest.mark.mlx
 
 
 # --- what it is in ---------------------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ def test_a_request_of_another_client_is_told_whole(observed: Server, viewer: Vie
     assert named == [("system", rules("Foreign")), ("user", "Who are you?")]
     told = viewer.all(TextArrived, composed.key)
     assert "".join(event.text for event in told if event.kind == "answer") == reply.text()
-    between = [late.at_ns - early.at_ns for early, late in itertools.pairwise(told)]
-    assert all(gap >= 190_000_000 for gap in between[:-1])
+    # At most five a second, and the last at once; each is stamped a moment after it was due.
+    assert all(event.at_ns - composed.at_ns >= 200_000_000 * count for count, event in enumerate(told[:-1]))
     assert viewer.wait(LookedUp, composed.key).tokens.count == reply.usage["prompt_tokens"]
     assert viewer.wait(FinishArrived, composed.key).finish_reason == "length"
 
@@ -188,15 +188,22 @@ def test_the_lines_of_a_request_are_in_the_log(observed: Server, viewer: Viewer)
     owned = [event.text for event in viewer.all(LogOwned, "log")]
     assert any(text.startswith("Prompt processing progress: ") for text in owned)
     assert any(text.startswith(("Prompt Cache: ", "KV Caches: ")) for text in owned)
-    messages = {message_of(line) for line in observed.log_text().splitlines()}
-    assert {text for text in owned if "POST" not in text} <= messages
+    await_lines(observed, {text for text in owned if "POST" not in text})
 
 
 def test_the_access_line_of_a_request_is_in_the_log(observed: Server, viewer: Viewer) -> None:
     observed.ask("Access?", key="access", max_tokens=1)
     viewer.wait(RequestEnded, "access")
     (owned,) = [event.text for event in viewer.all(LogOwned, "access") if "POST" in event.text]
-    assert owned in {message_of(line) for line in observed.log_text().splitlines()}
+    await_lines(observed, {owned})
+
+
+def await_lines(server: Server, texts: set[str]) -> None:
+    """Wait until these lines are in the log: each is told before it is written."""
+    deadline = time.monotonic() + PATIENCE_S
+    while missing := texts - {message_of(line) for line in server.log_text().splitlines()}:
+        assert time.monotonic() < deadline, missing
+        time.sleep(0.02)
 
 
 def message_of(line: str) -> str:
@@ -283,7 +290,7 @@ def test_a_stream_that_the_server_breaks_off_is_cut(observed: Server, viewer: Vi
 
 def test_a_client_that_leaves_in_mid_answer(observed: Server, viewer: Viewer) -> None:
     connection = observed.open()
-    body = b'{"messages":[{"role":"user","content":"Talk."}],"max_tokens":3000,"stream":true}'
+    body = b'{"messages":[{"role":"user","content":"Talk."}],"max_tokens":100000,"stream":true}'
     connection.request("POST", "/v1/chat/completions", body, {"X-Mlxcache-Request": "left"})
     response = connection.getresponse()
     viewer.wait(FirstTokenArrived, "left")
@@ -292,7 +299,7 @@ def test_a_client_that_leaves_in_mid_answer(observed: Server, viewer: Viewer) ->
     end = viewer.wait(RequestEnded, "left")
     assert (end.outcome, end.status) == ("cancelled", 200)
     assert end.output_tokens is not None
-    assert 0 < end.output_tokens < 3000
+    assert 0 < end.output_tokens < 100_000
     observed.ask("Next?", key="left:next")
     assert viewer.wait(RequestEnded, "left:next").outcome == "done"
 

@@ -12,9 +12,9 @@ from mlxcache_tui.core.events import (
     ModelLoaded,
     RequestEnded,
 )
-from support.live_server import Server, Start, Viewer, expand, fresh_entries, rules, since, stored_after
+from support.live_server import Server, Start, Viewer, await_same_stored, expand, rules, since, stored_after
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(170)]
+pytestmark = pytest.mark.mlx
 
 
 # --- the cache -------------------------------------------------------------------------------------------------------
@@ -29,6 +29,7 @@ def test_what_the_count_limit_throws_out(start: Start) -> None:
             server.ask("May I?", rules(name), key=key)
             viewer.wait(RequestEnded, key)
             viewer.final(key)
+        viewer.until(lambda events: len(stored_after(events)) == 2, "the last eviction")
         evicted = viewer.all(EntryEvicted)
         first = {entry.key: entry.entry for entry in viewer.all(EntryInserted) if entry.type == "assistant"}
         assert [event.rule for event in evicted] == ["count"] * len(evicted)
@@ -39,9 +40,7 @@ def test_what_the_count_limit_throws_out(start: Start) -> None:
         assert viewer.all(LookedUp, keys[3])[0].cached_tokens < 50
         last = {event.entry: event.key for event in evicted}
         assert last[first[keys[0]]] == keys[2], "by the third policy"
-        told = stored_after(viewer.events)
-        fresh = fresh_entries(server)
-        assert told == fresh
+        fresh = await_same_stored(server, viewer)
         assert len(fresh) == 2
         server.ask("Count.", key="count", max_tokens=1)  # the server prints its counters at the next look-up
         viewer.wait(RequestEnded, "count")
@@ -61,7 +60,7 @@ def test_what_the_byte_limit_throws_out(start: Start) -> None:
         assert all(0 <= event.limit <= 600_000 for event in evicted)
         assert all(event.key for event in evicted)
         assert viewer.all(CacheSnapshot)[-1].max_bytes == 600_000
-        assert stored_after(viewer.events) == fresh_entries(server)
+        await_same_stored(server, viewer)
 
 
 @since(0, 31, 2)
@@ -84,7 +83,7 @@ def test_a_sliding_window_keeps_its_checkpoints(start: Start) -> None:
         looked = viewer.wait(LookedUp, "slide:2")
         system = viewer.all(EntryInserted, "slide")[0]
         assert (looked.how, looked.entry, looked.cached_tokens) == ("extended", system.entry, second.cached)
-        assert stored_after(viewer.events) == fresh_entries(server)
+        await_same_stored(server, viewer)
 
 
 def test_runs_of_tokens_give_every_prompt_back(observed: Server, viewer: Viewer) -> None:

@@ -77,7 +77,7 @@ async def test_an_eviction_is_seen_while_it_happens_and_explained_afterwards(tmp
         last = (await answered(app, pilot, 4))[-1]
         assert last.reason is not None
         assert (last.reason.kind, last.reason.evicted_by, last.reason.rule) == ("evicted", 3, "count")
-        assert len(state.cache.stored) == 2
+        await until(app, pilot, lambda state: bool(last.entries) and len(state.cache.stored) == 2)
         assert any("✂ evicted returns" in row.text for row in state.log.rows)
         assert "eviction" in [mark.kind for mark in state.memory.marks]
         assert app.query_one(CachePane) is not None
@@ -110,13 +110,11 @@ async def test_the_detail_shows_a_request_and_goes_on_to_the_next(tmp_path: Path
         await send(app, pilot, 1)
         await send(app, pilot, 2, "f3")
         await pilot.press("escape", "end", "enter")
-        await pilot.pause()
-        assert isinstance(app.screen, DetailScreen)
+        await shown(pilot, lambda: isinstance(app.screen, DetailScreen) and app.focused)
         await pilot.press("left")
-        await pilot.pause()
+        await shown(pilot, lambda: str(app.screen.query_one("#detail").border_title).startswith("#1"))
         await pilot.press("w", "escape")
-        await pilot.pause()
-        assert app.screen_stack[-1] is app.monitor
+        await shown(pilot, lambda: app.screen_stack[-1] is app.monitor)
 
 
 async def test_what_did_not_start_stands_in_the_form_to_be_mended(tmp_path: Path) -> None:
@@ -124,7 +122,7 @@ async def test_what_did_not_start_stands_in_the_form_to_be_mended(tmp_path: Path
     async with app.run_test(size=(120, 40)) as pilot:
         await shown(pilot, lambda: isinstance(app.screen, StartForm))
         await shown(pilot, lambda: bool(app.screen.query("#note")))
-        assert "no model folder at" in str(app.screen.query_one("#note", Static).visual)
+        await shown(pilot, lambda: "no model folder at" in str(app.screen.query_one("#note", Static).visual))
         assert app.screen.query_one("#model", Input).value == str(tmp_path / "none")
 
 
@@ -155,7 +153,7 @@ async def test_the_first_alternation_sends_a_and_the_cursor_goes_to_what_is_sent
         await pilot.press("escape", "up", "ctrl+r")
         requests = await answered(app, pilot, 3)
         assert [request.policy for request in requests] == ["returns", "warranty", "returns"]
-        assert table.cursor_key == requests[-1].key
+        await shown(pilot, lambda: table.cursor_key == requests[-1].key)
 
 
 async def test_the_server_stops_with_us_though_our_last_steps_fail(
@@ -210,7 +208,7 @@ async def test_a_choice_of_the_palette_in_one_burst_closes_it_once(tmp_path: Pat
         for _ in range(3):
             app.post_message(Key("enter", None))
         await shown(pilot, (state_dir() / "saved" / "screen.svg").exists)
-        assert app.screen is app.monitor
+        await shown(pilot, lambda: app.screen is app.monitor)
 
 
 async def test_above_the_detail_the_palette_has_what_works_there(tmp_path: Path) -> None:
@@ -283,4 +281,4 @@ async def test_the_terminal_shrinks_and_grows_back(tmp_path: Path) -> None:
             await pilot.resize_terminal(width, height)
             await pilot.pause()
         await send(app, pilot, 1)
-        assert app.monitor.query_one(RequestTable).size.width > 100
+        await shown(pilot, lambda: app.monitor.query_one(RequestTable).size.width > 100)

@@ -13,7 +13,7 @@ from mlxcache_tui.engine.setup import open_engine
 from support.engines import MAIN, ask, phase
 from support.sessions import SECRET
 
-pytestmark = [pytest.mark.mlx, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.mlx
 
 
 async def test_a_session_is_lived_as_it_is_recorded(tmp_path: Path, lived: list[int]) -> None:

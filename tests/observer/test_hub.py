@@ -26,7 +26,7 @@ from mlxcache_tui.core.events import (
 from mlxcache_tui.observer import observe
 from mlxcache_tui.observer.observe import ENTRIES_HOOKS, Fields, Hub
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Reader:

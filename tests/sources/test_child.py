@@ -13,10 +13,10 @@ from mlxcache_tui.core.settings import API_KEY_VARIABLE
 from mlxcache_tui.sources.child import Child, command_of, exit_of, is_held, model_of, server_python
 
 ENDS_WITH_STDIN = "import sys; print('begun', flush=True); sys.stdin.read(); print('let go', flush=True)"
-SLEEPS = "import time; print('begun', flush=True); time.sleep(60)"
+SLEEPS = "import time; print('begun', flush=True); time.sleep(600)"
 
 
-def until(holds: Callable[[], object], limit_s: float = 10.0) -> None:
+def until(holds: Callable[[], object], limit_s: float = 60.0) -> None:
     deadline = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < deadline

@@ -42,7 +42,7 @@ class Watch:
         return [event.text for event in self.events if isinstance(event, Noticed)]
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not done():
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):

@@ -252,7 +252,7 @@ async def test_a_real_process_until_it_ends() -> None:
         if len(events) == 1:
             process.kill()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await memory.sample(process.pid, emit, time.monotonic_ns, period_s=0.01)
         await process.wait()
     first, *_, last = [event for event in events if isinstance(event, MemorySampled)]

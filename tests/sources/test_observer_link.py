@@ -36,7 +36,7 @@ class Events(list[AnyEvent]):
         self._more.set()
 
     async def at_least(self, count: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(self) < count:
                 self._more.clear()
                 await self._more.wait()

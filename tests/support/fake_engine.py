@@ -15,7 +15,7 @@ from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.state import SessionState
 
 MS = 1_000_000
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """Seconds after which a wait for something that never happens fails its test."""
 
 

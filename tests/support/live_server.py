@@ -32,11 +32,12 @@ from mlxcache_tui.core.events import (
     TokenRun,
 )
 from mlxcache_tui.models.fetch import Kind
+from mlxcache_tui.sources import ports
 
 SERVER_PYTHON = os.environ.get("MLXCACHE_SERVER_PYTHON") or sys.executable
 """The interpreter whose mlx_lm is tested; `tests/matrix.py` sets it to other installations."""
 OBSERVE = Path(__file__).parents[2] / "tui" / "mlxcache_tui" / "observer" / "observe.py"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 E = TypeVar("E", bound=Event)
 
 
@@ -247,10 +248,8 @@ def rules(name: str, count: int = 30) -> str:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody has now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port of the loopback that nobody has now, and that no connection is given before it is used."""
+    return ports.free_port("127.0.0.1")
 
 
 @contextmanager
@@ -350,6 +349,13 @@ def fresh_entries(server: Server) -> dict[int, EntryState]:
     with Viewer(server.socket) as viewer:
         viewer.greeted()
         return {entry.entry: entry for entry in viewer.all(CacheSnapshot)[-1].entries}
+
+
+def await_same_stored(server: Server, viewer: Viewer) -> dict[int, EntryState]:
+    """Wait until a viewer's events lead to what one that connects now is told to be stored; returns that."""
+    fresh = fresh_entries(server)
+    viewer.until(lambda events: stored_after(events) == fresh, f"agreement on {fresh}")
+    return fresh
 
 
 def expand(events: Iterable[AnyEvent]) -> tuple[dict[str, tuple[int, ...]], dict[int, tuple[int, ...]]]:

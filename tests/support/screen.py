@@ -8,11 +8,11 @@ from textual.pilot import Pilot
 from mlxcache_tui.core.state import RequestState, SessionState
 from mlxcache_tui.ui.app import MonitorApp
 
-PATIENCE_S = 90.0
+PATIENCE_S = 120.0
 
 
 async def until(app: MonitorApp, pilot: Pilot[int], holds: Callable[[SessionState], bool]) -> SessionState:
-    """Wait until the app's state is as wanted and drawn; fails after 90 s with what the server said."""
+    """Wait until the app's state is as wanted and drawn; fails after two minutes with what the server said."""
     async with asyncio.timeout(PATIENCE_S):
         while app.engine is None:
             await pilot.pause(0.02)

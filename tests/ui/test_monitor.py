@@ -1,5 +1,6 @@
 """The main screen's layout: at every size all that is shown is whole, and the way to help and out is in sight."""
 
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
@@ -44,6 +45,14 @@ class ScreenApp(App[None]):
         return [name for name in PANES if self.monitor.query_one(f"#{name}").region.area]
 
 
+def in_sight(app: ScreenApp, pane: str) -> bool:
+    return pane in app.shown()
+
+
+def in_first_line(app: ScreenApp, text: str) -> bool:
+    return text in screen_lines(app)[0]
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 async def test_nothing_overlaps_and_nothing_is_outside(width: int, height: int) -> None:
     app = ScreenApp()
@@ -51,8 +60,8 @@ async def test_nothing_overlaps_and_nothing_is_outside(width: int, height: int) 
         await app.monitor.query_one(Composer).fill()
         for pane in PANES:
             app.monitor.pick(pane)
+            await until(pilot, partial(in_sight, app, pane))
             await pilot.pause()
-            assert pane in app.shown()
             regions = [app.monitor.query_one(f"#{name}").region for name in app.shown()]
             assert app.monitor.max_scroll_y == 0
             assert all(region.bottom < height and region.right <= width for region in regions), pane
@@ -62,15 +71,12 @@ async def test_nothing_overlaps_and_nothing_is_outside(width: int, height: int) 
 async def test_four_panes_stand_where_the_table_still_has_room() -> None:
     app = ScreenApp()
     async with app.run_test(size=(100, 34)) as pilot:
-        await pilot.pause()
-        assert app.shown() == ["requests", "composer", "cache", "memory", "log"]
+        await until(pilot, lambda: app.shown() == ["requests", "composer", "cache", "memory", "log"])
         assert app.monitor.query_one("#requests").region.height >= 7
         await pilot.resize_terminal(100, 33)
-        await pilot.pause()
-        assert app.shown() == ["requests", "composer"]
+        await until(pilot, lambda: app.shown() == ["requests", "composer"])
         await pilot.resize_terminal(100, 15)
-        await pilot.pause()
-        assert app.shown() == ["composer"]
+        await until(pilot, lambda: app.shown() == ["composer"])
 
 
 @pytest.mark.parametrize(
@@ -92,9 +98,7 @@ async def test_the_footer_shows_whole_keys_that_can_be_used_where_the_focus_is(
     async with app.run_test(size=(width, 24)) as pilot:
         await app.monitor.query_one(Composer).fill()
         app.monitor.pick(pane)
-        await pilot.pause()
-        await pilot.pause()
-        assert screen_lines(app)[-1].strip() == shown
+        await until(pilot, lambda: screen_lines(app)[-1].strip() == shown)
 
 
 async def test_another_width_has_room_for_other_keys() -> None:
@@ -103,9 +107,7 @@ async def test_another_width_has_room_for_other_keys() -> None:
         app.monitor.pick("cache")
         await pilot.pause()
         await pilot.resize_terminal(160, 24)
-        await pilot.pause()
-        await pilot.pause()
-        assert "f12 compare" in screen_lines(app)[-1]
+        await until(pilot, lambda: "f12 compare" in screen_lines(app)[-1])
 
 
 async def test_until_something_is_heard_of_the_server_the_screen_says_what_is_expected() -> None:
@@ -121,8 +123,7 @@ async def test_until_something_is_heard_of_the_server_the_screen_says_what_is_ex
         for phase, shown in told:
             state.server.phase = phase
             app.monitor.show(state, Presenter(), set())
-            await pilot.pause()
-            assert shown in screen_lines(app)[0]
+            await until(pilot, partial(in_first_line, app, shown))
 
 
 async def test_the_composers_last_word_ends_nothing_when_its_pane_is_gone(tmp_path: Path, own_folders: None) -> None:

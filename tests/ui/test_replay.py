@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.reduce import fold
+from mlxcache_tui.engine import player as playing
 from mlxcache_tui.ui.keys import ACTIONS, OF_LIVE
 from mlxcache_tui.ui.replay import ReplayApp
 from mlxcache_tui.ui.screens.detail import DetailScreen
@@ -25,6 +26,12 @@ from support.until import until
 
 STORY = told()
 COUNT = len(STORY.events)
+
+
+@pytest.fixture
+def fresh_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was just written is one that grows, also where the test is slow to get there."""
+    monkeypatch.setattr(playing, "FRESH_S", 600.0)
 
 
 @pytest.fixture
@@ -51,8 +58,7 @@ async def test_it_opens_with_all_that_happened_in_order(path: Path, size: tuple[
         await at(app, pilot, COUNT)
         assert numbers(app) == [0, 1, 2, 3, 4]
         await until(pilot, lambda: "space play  ] next request" in text_lines(app)[-1])
-        lines = text_lines(app)
-        assert "paused" in lines[-2]
+        await until(pilot, lambda: "paused" in text_lines(app)[-2])
         assert not app.monitor.query_one(Composer).display
         assert app.monitor.focused is app.monitor.query_one(RequestTable)
 
@@ -98,7 +104,7 @@ async def test_before_the_first_request_the_table_says_how_to_go_on(path: Path) 
         await at(app, pilot, COUNT)
         await pilot.press("less_than_sign")
         await at(app, pilot, 0)
-        assert any("space plays" in line for line in screen_lines(app))
+        await until(pilot, lambda: any("space plays" in line for line in screen_lines(app)))
 
 
 async def test_the_key_that_plays_is_called_pause_while_it_plays(path: Path) -> None:
@@ -137,14 +143,14 @@ async def test_the_recording_is_moved_through_while_a_request_is_open(path: Path
         assert player is not None
         await pilot.press("home", "down", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, ReplayDetail) and "#2" in screen_lines(app)[0])
-        foot = screen_lines(app)[-1]
-        assert "esc close  space play  ] next request  . next event  e eviction  + faster" in foot
-        assert f"event {COUNT} of {COUNT}" in screen_lines(app)[-2]
+        foot = "esc close  space play  ] next request  . next event  e eviction  + faster"
+        await until(pilot, lambda: foot in screen_lines(app)[-1])
+        await until(pilot, lambda: f"event {COUNT} of {COUNT}" in screen_lines(app)[-2])
         await pilot.press("left_square_bracket", "left_square_bracket")  # before the last one, before the third
         await until(pilot, lambda: player.view.request == 2)
         await pilot.press("left_square_bracket")
         await until(pilot, lambda: "it was not sent yet" in screen_lines(app)[3])
-        assert "event" in screen_lines(app)[-2]
+        await until(pilot, lambda: "event" in screen_lines(app)[-2])
         await pilot.press("left")
         await until(pilot, lambda: "#1" in screen_lines(app)[0] and "not sent yet" not in screen_lines(app)[3])
         await pilot.press("right", "e")
@@ -199,10 +205,11 @@ async def test_damage_is_told_below_the_line(cut: Path) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await at(app, pilot, COUNT - 1)
         await until(pilot, lambda: app.query_one(ReplayBar).size.height == 2)
-        assert f"✗ damaged: line {COUNT} has no end: the recording was interrupted" in text_lines(app)[-2]
+        damage = f"✗ damaged: line {COUNT} has no end: the recording was interrupted"
+        await until(pilot, lambda: damage in text_lines(app)[-2])
 
 
-async def test_a_file_that_is_being_written_is_followed(tmp_path: Path) -> None:
+async def test_a_file_that_is_being_written_is_followed(tmp_path: Path, fresh_for_long: None) -> None:
     lines = [encode_event(event) for event in STORY.events]
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(lines[:-30]))
