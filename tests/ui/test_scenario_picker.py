@@ -170,3 +170,14 @@ def test_the_text_has_everything_and_no_empty_parts() -> None:
     bare = check('[[steps]]\nuser = "q"', source="y.toml", name="y", read_policy=lambda file: file)
     texts = [block.text for block in offer_blocks(Offer(name="y", own=False, scenario=bare, plan=plan_of(bare, OURS)))]
     assert "Notes" not in texts
+
+
+async def test_on_a_slim_terminal_the_text_stands_below_the_list() -> None:
+    app = PickerApp(offer("one"), offer("two"))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await until(pilot, lambda: app.about)
+        names, about = app.picker.query_one("#names").region, app.picker.query_one("#about").region
+        assert names.bottom == about.y
+        assert names.width == about.width == 36
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: app.picker.query_one("#names").region.y == app.picker.query_one("#about").region.y)

@@ -45,6 +45,7 @@ class Choice(NamedTuple):
 class ScenarioPicker(Once, ModalScreen[Choice | None]):
     """Dismisses with a `Choice`, or None. One that cannot run here stays, with the reason in its text."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (60, "-broad")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         *FORM_KEYS,
         Binding("escape", "cancel", "close"),
@@ -71,6 +72,11 @@ class ScenarioPicker(Once, ModalScreen[Choice | None]):
             scrollbar-size-vertical: 1; overflow-x: hidden;
         }
         & #about { width: 1fr; border-left: solid $panel-lighten-2; }
+        &.-slim {
+            & #choices { layout: vertical; }
+            & OptionList { width: 1fr; }
+            & #about { border-left: none; border-top: solid $panel-lighten-2; }
+        }
         & #file-row { height: 1; }
         & #file-name { width: auto; padding-right: 1; color: $text-muted; }
         & #file { width: 1fr; background: $boost; }
