@@ -73,3 +73,7 @@ async def test_without_colour_cursor_and_dim_text_are_attributes(monkeypatch: py
         table.focus()
         await pilot.pause()
         assert any(segment.style and segment.style.reverse for segment in table.render_line(4))
+
+
+def test_nothing_moves_by_itself() -> None:
+    assert ReplayApp(Path("s.jsonl")).animation_level == "none"

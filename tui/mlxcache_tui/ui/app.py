@@ -58,6 +58,7 @@ class MonitorApp(ActingApp):
         """The reporters make the files saved of results and comparisons; `opened` is called when all is there."""
         # Without colours Textual leaves greys; only with the terminal's own colours it sends none but the attributes.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.animation_level = "none"  # what moves by itself is sent again and again
         self._opened = opened
         self.settings = settings
         self.reporter = reporter

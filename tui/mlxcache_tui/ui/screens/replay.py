@@ -17,6 +17,8 @@ from mlxcache_tui.ui.widgets.replay_bar import ReplayBar
 from mlxcache_tui.ui.widgets.request_table import RequestTable
 
 _PLAY = "app.replay('play')"
+_READING = "reading the recording …"
+_BEFORE_ALL = "nothing was sent yet: space plays, ] goes on to the next request"
 
 
 class ReplayScreen(MonitorScreen):
@@ -34,7 +36,7 @@ class ReplayScreen(MonitorScreen):
     def on_mount(self) -> None:
         """The table has the focus: there is nothing to write."""
         self.query_one(Composer).disabled = True
-        self.query_one(RequestTable).say_when_empty("nothing was sent yet: space plays, ] goes on to the next request")
+        self.query_one(RequestTable).say_when_empty(_READING)
         self.call_after_refresh(self.pick, "requests")
 
     def pick(self, pane: str) -> None:
@@ -44,6 +46,7 @@ class ReplayScreen(MonitorScreen):
     def show_place(self, view: PlaybackView) -> None:
         """Draw where the recording stands."""
         _show_place(self, view)
+        self.query_one(RequestTable).say_when_empty(_READING if view.state == "reading" else _BEFORE_ALL)
 
 
 class ReplayDetail(DetailScreen):
