@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlxcache_tui.core.compare_view import compare_view
+from mlxcache_tui.core.compare_view import Side, compare_view
 from mlxcache_tui.core.text import cell_width
 from mlxcache_tui.draw.compare_lines import answer_lines, overview_rows, side_lines, step_rows
 from mlxcache_tui.draw.spans import line_width, plain
@@ -20,7 +20,7 @@ def test_every_line_has_the_width(width: int) -> None:
     for view in (compared(answer=WIDE), compared(top_p=0.5)):
         rows = overview_rows(view, width)
         rows += [row for index in range(len(view.steps)) for row in step_rows(view, index, width)]
-        lines = [*side_lines(view, width), *(row.line for row in rows)]
+        lines = [*side_lines(view, width, 40), *side_lines(view, width, 20), *(row.line for row in rows)]
         assert {line_width(line) for line in lines} == {width}
 
 
@@ -95,3 +95,20 @@ def test_the_same_answer_is_told_once_and_none_is_told_too() -> None:
     assert lines == ["answers  = the same on both sides", "yes"]
     both = [plain(line) for line in answer_lines(compared(answer="").steps[1], 75)]
     assert "(no text)" in both[2]
+
+
+def test_of_a_side_there_is_what_the_height_has_room_for() -> None:
+    tall, middle, low = ([plain(line).rstrip() for line in side_lines(compared(), 40, rows)] for rows in (40, 20, 8))
+    assert low == [middle[0], middle[2]]
+    assert middle[1].endswith("…")
+    assert not any(line.endswith("…") for line in tall[1:] if line.startswith("   "))
+
+
+def test_a_session_that_is_named_by_its_time_is_told_it_once() -> None:
+    view = compare_view(
+        Side(name="2026-11-29T20-10-33-ab12", runs=(run(request()),), when="2026-11-29 20:10:33"),
+        Side(name="after", runs=(run(request()),), when="2026-11-29 20:12:01"),
+    )
+    first, *_, last = (plain(line) for line in side_lines(view, 60, 8))
+    assert first.startswith("A  2026-11-29T20-10-33-ab12 · ")
+    assert last.startswith("B  2026-11-29 20:12:01 · after · ")

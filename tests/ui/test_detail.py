@@ -10,6 +10,7 @@ from mlxcache_tui.core.views import DetailView, MessageView, Phase, RequestPhase
 from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import TextFlow
+from support.golden import screen_lines
 from support.until import until
 from support.views import lens
 
@@ -228,3 +229,28 @@ async def test_the_timeline_is_drawn_at_once_behind_the_prompt() -> None:
         await until(pilot, lambda: app.flow.display)
         assert app.text.startswith("wait ")
         assert max(map(len, app.text.splitlines())) == 75
+
+
+async def test_a_section_and_a_request_are_shown_from_their_start() -> None:
+    app = DetailApp(view(curl="curl\n" * 100, answer="no\n" * 100))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.text.startswith("no"))
+        assert app.flow.scroll_offset.y == 0
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: app.text.startswith("curl"))
+        await pilot.pause()
+        assert app.flow.scroll_offset.y == 0
+        app.detail.show(view(key="k3", curl="short"))
+        app.detail.show(view(key="k2", curl="curl\n" * 100))
+        await pilot.pause()
+        assert app.flow.scroll_offset.y == 0
+
+
+async def test_the_keys_at_the_bottom_are_whole() -> None:
+    app = DetailApp(view())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.text)
+        keys = screen_lines(app)[-1]
+        assert keys == " esc close  ? help  tab section  ← previous  → next  r reasoning  y copy curl"
+        await pilot.resize_terminal(40, 24)
+        await until(pilot, lambda: screen_lines(app)[-1] == " esc close  ? help  tab section  → next")

@@ -30,6 +30,9 @@ _STEP_COLUMNS = (
     Column("decode_tps", "decode tok/s", 17, 6, "right"),
 )
 
+SERVER_FROM, WHOLE_FROM = 14, 28
+"""Lines from which on each side's server has one of them, and as many as it takes."""
+
 
 class Row(NamedTuple):
     """A line, and the step that it opens."""
@@ -38,14 +41,18 @@ class Row(NamedTuple):
     step: int | None = None
 
 
-def side_lines(view: CompareView, width: int) -> list[Line]:
-    """The two sides, named; they stand still."""
-    lines = []
+def side_lines(view: CompareView, width: int, height: int) -> list[Line]:
+    """The two sides, named. They stand still: in few lines (`height`) less is told of the servers."""
+    lines: list[Line] = []
     for letter, side in zip("AB", view.sides, strict=True):
-        when = Span(f"{side.when} · " if side.when else "")
+        # A session is named by its day and time.
+        when = Span(f"{side.when} · " if side.when and not side.name.startswith(side.when[:10]) else "")
         name, measured = Span(side.name, "strong"), Span(f" · {side.measured}")
         lines.append(fit_line((Span(f"{letter}  ", "accent"), when, name, measured), width))
-        lines.append(fit_line((Span(f"   {side.server}", "dim"),), width))
+        if height >= WHOLE_FROM:
+            lines += _wrapped("   ", side.server, "dim", width)
+        elif height >= SERVER_FROM:
+            lines.append(fit_line((Span(f"   {side.server}", "dim"),), width))
     return lines
 
 

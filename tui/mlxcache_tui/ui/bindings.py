@@ -9,7 +9,7 @@ _SHOWN_AS = {"leave": ("esc 3 4 5", "panes")}
 """Key and label in the footer where they are not the table's: while typing the keys of the panes need `esc` first."""
 _ELSEWHERE = ("requests", "scenario", "cache", "replay", "compare")
 """Scopes whose keys a widget or a screen binds; listed for the help. So is the palette's key, which Textual binds."""
-HELP_KEY = Binding("question_mark", "app.help", "help", show=False)
+HELP_KEY = Binding("question_mark", "app.help", "help", key_display="?")
 """For the screens above the monitor: the app's own keys of signs do not get there."""
 FIELD_KEYS: tuple[BindingType, ...] = (
     Binding("tab", "app.focus_next", "next field", show=False, priority=True),

@@ -10,13 +10,13 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.strip import Strip
-from textual.widgets import Footer
 
 from mlxcache_tui.core.compare_view import CompareView
 from mlxcache_tui.draw.compare_lines import Row, overview_rows, side_lines, step_rows
 from mlxcache_tui.draw.spans import Line
 from mlxcache_tui.ui.bindings import compare_bindings
 from mlxcache_tui.ui.screens.once import Once
+from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.line_view import LineView
 
 
@@ -60,7 +60,7 @@ class CompareBody(LineView):
         width = self.columns
         if width <= 0:
             return
-        self._top = side_lines(self._view, width)
+        self._top = side_lines(self._view, width, self.size.height)
         self._rows = overview_rows(self._view, width) if self.step is None else step_rows(self._view, self.step, width)
         self.virtual_size = Size(self.size.width, len(self._top) + len(self._rows))
         self.refresh()
@@ -110,7 +110,7 @@ class CompareScreen(Once, ModalScreen[None]):
         with Vertical(id="comparison") as box:
             box.border_title = "Compare: is B worse than A?"
             yield CompareBody(self._view)
-        yield Footer(show_command_palette=False)
+        yield KeyFooter(first=("comparison('back')", "app.help"))
 
     @property
     def body(self) -> CompareBody:
@@ -152,9 +152,11 @@ class CompareScreen(Once, ModalScreen[None]):
                 self.post_message(self.Wished(self, meant=wish == "meant"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing is to be meant where nothing stands in the way."""
+        """Nothing is to be meant where nothing stands in the way; no steps are gone through where there are none."""
         if (action, parameters) == ("comparison", ("meant",)):
             return bool(self._view.unmeant)
+        if action == "comparison" and parameters[0] in ("next", "previous"):
+            return bool(self._view.steps)
         return super().check_action(action, parameters)
 
     class Wished(Message):

@@ -9,17 +9,19 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static, Tab, Tabs
+from textual.widgets import Static, Tab, Tabs
 
 from mlxcache_tui.core.units import human_duration
 from mlxcache_tui.core.views import DetailView, LensView
 from mlxcache_tui.draw.timeline import draw_timeline
 from mlxcache_tui.ui.bindings import HELP_KEY
 from mlxcache_tui.ui.screens.once import Once
+from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.prefix_lens import PrefixLens
 from mlxcache_tui.ui.widgets.text_flow import Block, TextFlow
 
 SECTIONS = ("answer", "why", "prompt", "timeline", "facts", "curl")
+FIRST_KEYS = ("close", "app.help", "next_section(1)", "move_request(-1)", "move_request(1)")
 _GONE = "at this moment of the recording it was not sent yet"
 WAITING = {"queued": "waiting for the server", "prefill": "the server is reading the prompt"}
 
@@ -46,7 +48,7 @@ class DetailScreen(Once, ModalScreen[None]):
             border-title-color: $text-accent;
             background: $surface;
         }
-        & #summary { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #summary { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
         & Tabs { margin-bottom: 0; }
     }
     """
@@ -58,6 +60,8 @@ class DetailScreen(Once, ModalScreen[None]):
         self._section = SECTIONS[0]
         self._reasoning_open: bool | None = None
         """None until somebody chose: open as long as there is no answer."""
+        self._drawn: tuple[str, str] | None = None
+        """The request and the section that the text is of."""
         self._lens: LensView | None = None
         self._against: str | None = None
         """The request to compare with that somebody chose."""
@@ -84,7 +88,7 @@ class DetailScreen(Once, ModalScreen[None]):
 
     def compose_foot(self) -> ComposeResult:
         """What stands below the text: the keys."""
-        yield Footer()
+        yield KeyFooter(first=FIRST_KEYS)
 
     def show(self, view: DetailView) -> None:
         """Draw another state of the request, or another request."""
@@ -174,7 +178,10 @@ class DetailScreen(Once, ModalScreen[None]):
         if not shown.has_focus:
             shown.focus()
         if not lens_open:
-            body.show((Block("dim", _GONE),) if self._gone else self._drawers[self._section](view))
+            # Another text is read from its start, wherever the one before it was left.
+            before, self._drawn = self._drawn, (view.row.key, self._section)
+            blocks = (Block("dim", _GONE),) if self._gone else self._drawers[self._section](view)
+            body.show(blocks, follow=before == self._drawn)
 
     def _want_lens(self) -> None:
         """Ask for the prompt, once for each state of it: putting a long one together takes a moment."""
