@@ -97,11 +97,13 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode
+
+
 def encode(kind: str, at_ns: int, fields: Fields) -> bytes:
     """One event as one line. Lone surrogates, which JSON bodies may carry, become question marks."""
     event = {"t": kind, "at_ns": at_ns, "origin": "observer", **fields}
-    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
-    return text.encode("utf-8", "replace") + b"\n"
+    return to_json(event).encode("utf-8", "replace") + b"\n"
 
 
 def text_id_of(text: str) -> str:
@@ -162,10 +164,14 @@ class Guard:
     ) -> bool:
         if not isinstance(error, Exception):
             return False
+        self.tell(error)
+        return True
+
+    def tell(self, error: Exception) -> None:
+        """Say what went wrong, once."""
         if not self._told:
             self._told = True
             self._hub.notice(f"the observer's hook {self._name} failed ({error_line(error)}); the server goes on")
-        return True
 
 
 # --- token lists -----------------------------------------------------------------------------------------------------
@@ -329,7 +335,7 @@ class History:
         if start is None or len(start) < run["shared"]:
             return line
         event["tokens"] = {"count": run["count"], "new": start + run["new"]}
-        return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return to_json(event).encode() + b"\n"
 
 
 class Viewer:
@@ -795,11 +801,11 @@ class Exchange:
     def replied(self, text: str, reasoning: str, calls: list[Any], finish: str | None) -> None:
         """The server made a piece of its reply (the whole of it, if not streamed)."""
         now = time.monotonic_ns()
-        called = "".join(call_text(call.get("function", {})) for call in calls)
+        called = "".join(call_text(call.get("function", {})) for call in calls) if calls else ""
         for kind, piece in (("reasoning", reasoning), ("answer", text), ("tool", called)):
-            if piece and self._streams:
-                self._first(kind)
             if piece:
+                if self._streams and kind not in self._kinds:
+                    self._first(kind)
                 self._pieces.append((kind, piece, now - self._piece_ns if self._piece_ns else 0))
                 self._piece_ns = now
         if finish is not None or now - self._flush_ns >= TEXT_EVERY_NS:
@@ -809,9 +815,8 @@ class Exchange:
             self._finished(finish)
 
     def _first(self, kind: str) -> None:
-        if kind not in self._kinds:
-            self._kinds.add(kind)
-            self._hub.tell("FirstTokenArrived", key=self.key, kind=kind)
+        self._kinds.add(kind)
+        self._hub.tell("FirstTokenArrived", key=self.key, kind=kind)
 
     def _finished(self, reason: str | None) -> None:
         self._finish_told = True
@@ -1127,13 +1132,18 @@ def wrapped(original: Any, guard: Guard, before: Any, after: Any, ended: Any) ->
 
     @functools.wraps(original)
     def plain(*args: Any, **kwargs: Any) -> Any:
+        # Not `with guard`: some of these run for each token, and entering and leaving it costs as much as our own work.
         if before is not None:
-            with guard:
+            try:
                 before(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+                guard.tell(error)
         result = original(*args, **kwargs)
         if after is not None:
-            with guard:
+            try:
                 after(result, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+                guard.tell(error)
         return result
 
     @functools.wraps(original)
@@ -1269,8 +1279,10 @@ class Hooks:
 
         def observed(exchange: Exchange, tokens: Any) -> Iterator[Any]:
             for token in tokens:
-                with guard:
+                try:
                     exchange.token(token, replies_seen)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+                    guard.tell(error)
                 yield token
 
         def telling(exchange: Exchange, callback: Any) -> Any:
