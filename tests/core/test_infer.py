@@ -147,6 +147,15 @@ def test_where_the_log_counts_otherwise_both_numbers_are_shown() -> None:
     assert cache_view(story.state).note.startswith("≈ 3 inferred before the last request, but the log counted 7")
 
 
+def test_a_log_that_is_read_some_requests_late_agrees_all_the_way() -> None:
+    story = stock()
+    for key in ("a", "b", "c", "d"):
+        sent(story, key, system=key)
+    for count in (0, 1, 2, 3):
+        counted(story, count)
+        assert story.state.cache.inferred.disagreement is None, count
+
+
 def test_another_process_begins_with_nothing() -> None:
     story = stock()
     sent(story, "a")

@@ -93,7 +93,7 @@ async def test_a_stock_server_gives_rows_and_times_and_claims_no_more(stock: Sto
         status = status_view(state)
         assert (status.observed, status.ours, status.evictions, status.load_s) == ("client", False, None, None)
         assert status.mlx_lm is not None
-        assert state.server.text == ""
+        await until(engine, lambda now: now.server.text == "")
         assert cache_view(state).known == "inferred"
         assert (state.cache.max_count, state.cache.max_bytes) == (None, None)
         await until(engine, lambda now: bool(now.memory.samples))

@@ -62,14 +62,17 @@ def ended(state: SessionState, request: RequestState) -> None:
 
 
 def counted(state: SessionState, event: CacheCounted) -> None:
-    """The server's own counters: the state before one of the requests sent since the last time."""
+    """The server's own counters: the state before one of the requests sent since the last time.
+
+    The log may be read some requests late: of those that it tells of in order the later ones are still to come.
+    """
     inferred = state.cache.inferred
     if inferred.model is None:
         return
-    now = len(inferred.model.stored)
-    before = inferred.counts[-1] if inferred.counts else now
-    inferred.disagreement = None if event.count in (now, *inferred.counts) else (before, event.count)
-    del inferred.counts[:-1]
+    now, counts = len(inferred.model.stored), inferred.counts
+    before = counts[-1] if counts else now
+    inferred.disagreement = None if event.count in (now, *counts) else (before, event.count)
+    del counts[: counts.index(event.count) if event.count in counts else -1]
 
 
 def reason_of_loss(state: SessionState, earlier: RequestState, request: RequestState) -> Reason | None:
