@@ -74,7 +74,7 @@ def test_the_model_is_told_to_a_viewer_that_comes_later(observed: Server, viewer
 
 def test_memory_is_sampled_after_a_request(observed: Server, viewer: Viewer) -> None:
     before = len(viewer.all(MlxMemorySampled))
-    observed.ask("How much?", rules("Memory"), key="mem")
+    observed.ask("How much?", rules("Memory", 100), key="mem")  # more than whatever it may push out
     viewer.wait(RequestEnded, "mem")
     sample = viewer.wait(MlxMemorySampled, count=before + 1)
     assert 0 < sample.active <= sample.peak
