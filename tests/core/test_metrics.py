@@ -69,6 +69,11 @@ def test_unknown_stays_unknown() -> None:
     assert metrics.e2e_s(made) == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize("outcome", ["failed", "cut", "cancelled"])
+def test_what_was_not_done_has_no_completion_time(outcome: str) -> None:
+    assert metrics.e2e_s(request(FULL, outcome=outcome)) is None
+
+
 def test_the_time_left_follows_the_speed_so_far() -> None:
     made = request(Stamps(sent=0, admitted=0), prefill_done=1_000, prefill_total=4_000, prefill_ns=2_000 * MS)
     assert metrics.eta_s(made) == pytest.approx(6)

@@ -5,7 +5,7 @@ import pytest
 
 from mlxcache_tui.core.expect import METRICS
 from mlxcache_tui.core.results import RequestResult
-from mlxcache_tui.core.summary import cached_ratio, metric_values, seconds_saved, summarise, summarise_step
+from mlxcache_tui.core.summary import cached_ratio, metric_values, seconds_saved, summarise, summarise_step, wall_s
 from support.fake_engine import FakeEngine
 from support.scenario_runs import run_of
 
@@ -39,6 +39,32 @@ def test_nothing_measured_is_unknown() -> None:
 def test_throughput_is_unknown_when_a_count_is() -> None:
     assert summarise(REQUESTS).system_tps is not None
     assert summarise([changed(REQUESTS[1], output_tokens=None), REQUESTS[2]]).system_tps is None
+
+
+def test_failed_requests_are_counted_and_their_times_are_not() -> None:
+    run, _ = run_of(engine=FakeEngine(fails_at=3))
+    failed = run.requests[2]
+    assert (failed.state, failed.e2e_s) == ("failed", None)
+    summary = summarise(run.requests)
+    assert (summary.requests, summary.failed, summary.e2e_s.n, summary.ttft_s.n) == (4, 1, 3, 3)
+    cut = changed(REQUESTS[2], state="cut", ttft_s=99.0)
+    assert summarise([REQUESTS[1], cut]).ttft_s.p50 == REQUESTS[1].ttft_s
+
+
+def test_wall_time_is_that_of_the_steps_and_what_ran_at_once_counts_once() -> None:
+    second = 1_000_000_000
+
+    def at(step: str, start: int, end: int) -> RequestResult:
+        return changed(REQUESTS[1], step_id=step, sent_ns=start * second, end_ns=end * second)
+
+    one, another = at("a", 0, 2), at("a", 3, 4)
+    later = at("b", 600, 601)
+    assert wall_s([one, another, later]) == 5
+    assert wall_s([one, another, at("b", 3, 6)]) == 6
+    assert wall_s([one, at("b", 1, 2)]) == 2
+    tokens = one.output_tokens
+    assert tokens is not None
+    assert summarise([one, later]).system_tps == pytest.approx(2 * tokens / 3)
 
 
 def test_hit_ratio_counts_judged_requests_only() -> None:

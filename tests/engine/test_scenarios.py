@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mlxcache_tui.core.commands import RestartServer, SendRequest, ServerSpec, StartServer
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
+from mlxcache_tui.core.summary import summarise
 from mlxcache_tui.engine.runner import Runner
 from mlxcache_tui.engine.scenarios import ScenarioRun, find_scenarios, open_scenario, save_reports
 from mlxcache_tui.store.scenario_files import shipped_names
@@ -149,6 +151,26 @@ async def test_one_step_again_replaces_its_figures_and_judges_all_anew() -> None
     # The new first question is no longer slower than the second one's.
     assert [verdict.wanted for verdict in after.expectations] != [verdict.wanted for verdict in before.expectations]
     assert not after.interrupted
+
+
+async def test_one_step_again_long_after_counts_neither_the_waiting_nor_what_happened_meanwhile() -> None:
+    one = msgspec.structs.replace(SPEC, flags={"prompt_cache_size": "1"})
+    watched = Watched(engine := FakeEngine(), spec=one)
+    run = await over(watched)
+    before, steps = run.results[0], run.results[0].steps
+    assert before.eviction_count == sum(step.evictions or 0 for step in steps) == 4
+    engine.pass_by(minutes=10)
+    run.again("second")
+    await watched.until(lambda run: run.phase == "over")
+    after = run.results[0]
+    assert (summarise(after.requests).wall_s or 600) < 1
+    assert after.memory.peak_bytes is not None
+    assert after.memory.peak_bytes < 9_000_000
+    # Those of the step that ran before stay, one of somebody else's meanwhile is not of the run.
+    assert after.steps[2].evictions == 2
+    assert after.eviction_count == len(after.evictions) == 6
+    assert run.runs[0].whole is not None
+    assert run.runs[0].whole.evictions == 6
 
 
 async def test_a_step_that_was_stopped_can_run_again() -> None:

@@ -63,6 +63,8 @@ def test_a_failed_request_is_a_verdict_and_an_answer() -> None:
     report = to_markdown([run_of(engine=FakeEngine(fails_at=2))[0]])
     assert "| **failed** | first question | #2 answers | failed: HTTP 500: it broke |" in report
     assert "> *HTTP 500: it broke*" in report
+    row = next(line for line in section(report, "Conditions") if line.startswith("| first question"))
+    assert row.split(" | ")[1:7] == ["1 (1 failed)", "—", "—", "—", "—", "—"]
 
 
 def test_a_sweep_has_one_row_a_limit_and_a_plot() -> None:

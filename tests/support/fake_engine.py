@@ -107,6 +107,16 @@ class FakeEngine:
         """The server dies when somebody waits for something next."""
         self._later(lambda: self._die(""))
 
+    def pass_by(self, *, minutes: float) -> None:
+        """Time goes by; somebody else's request needs much memory meanwhile, and throws the oldest prompt out."""
+        self._memory(9_000_000)
+        entry = self._stored.popleft()[0]
+        self._say(
+            lambda at: ev.EntryEvicted(at_ns=at, origin="observer", entry=entry, rule="count", limit=1, key="other")
+        )
+        self._memory(1_000_000)
+        self._now += int(minutes * 60_000 * MS)
+
     def _say(self, event: Callable[[int], ev.AnyEvent], after_ms: float = 1) -> None:
         self._now += int(after_ms * MS)
         apply(self.state, event(self._now))

@@ -82,9 +82,8 @@ def decode_tps(request: RequestState) -> float | None:
 
 
 def e2e_s(request: RequestState) -> float | None:
-    """tE - t0; where no finish was told, tD - t0."""
-    stamps = request.stamps
-    return seconds(stamps.sent, stamps.finish if stamps.finish is not None else stamps.ended)
+    """tE - t0 of a request that was done; one that failed, was cut or cancelled has no completion time."""
+    return seconds(request.stamps.sent, request.stamps.finish) if request.outcome == "done" else None
 
 
 def cached_ratio(request: RequestState) -> float | None:

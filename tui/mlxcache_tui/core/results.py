@@ -161,6 +161,12 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(request for step in self.steps for request in step.requests)
 
     @property
+    def eviction_count(self) -> int | None:
+        """How many entries were thrown out, also by a step that ran again since; None where that was not seen."""
+        seen = bool(self.steps) and all(step.evictions is not None for step in self.steps)
+        return len(self.evictions) if seen else None
+
+    @property
     def held(self) -> bool:
         """Whether every expectation held and no request failed that was not expected to."""
         return all(verdict.held for verdict in self.expectations) and not self.unexpected_failures()

@@ -125,7 +125,7 @@ class ScenarioView(View, frozen=True, kw_only=True):
 def measured(result: RunResult) -> Measured:
     """The figures of a run, for standing beside those of another."""
     steps = {step.id: _step_figures(step) for step in result.steps}
-    return Measured(combination=result.combination, whole=_run_figures(result.steps), steps=steps)
+    return Measured(combination=result.combination, whole=_run_figures(result), steps=steps)
 
 
 def with_step(run: RunProgress, result: StepResult, verdicts: tuple[Verdict, ...]) -> RunProgress:
@@ -257,17 +257,14 @@ def _step_figures(step: StepResult) -> Figures | None:
     )
 
 
-def _run_figures(steps: Sequence[StepResult]) -> Figures | None:
-    requests = [request for step in steps for request in step.requests]
-    if not requests:
+def _run_figures(result: RunResult) -> Figures | None:
+    if not result.requests:
         return None
-    summary = summarise(requests)
-    evictions = [step.evictions for step in steps]
-    known = [count for count in evictions if count is not None]
+    summary = summarise(result.requests)
     return Figures(
         ttft_s=summary.ttft_s.p50,
         cached_ratio=summary.cached_ratio,
-        evictions=sum(known) if len(known) == len(evictions) else None,
+        evictions=result.eviction_count,
         wall_s=summary.wall_s,
     )
 

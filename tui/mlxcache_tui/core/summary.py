@@ -22,7 +22,10 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of a run or a step. `sum_e2e_s` adds the requests' times up, `wall_s` is what passed on the clock."""
+    """Figures of a run or a step. `sum_e2e_s` adds the requests' times up, `wall_s` is what passed on the clock.
+
+    Times are those of requests that were done; the others are counted (`failed` has those that were cut as well).
+    """
 
     requests: int
     failed: int
@@ -39,20 +42,31 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(requests: Sequence[RequestResult]) -> Summary:
     """The figures of these requests; warm-ups among them do not count."""
     counted = [request for request in requests if not request.warmup]
-    e2e = stats.known(request.e2e_s for request in counted)
+    whole = done(counted)
+    e2e = stats.known(request.e2e_s for request in whole)
     wall = wall_s(counted)
     return Summary(
         requests=len(counted),
-        failed=sum(request.state in ("failed", "cut") for request in counted),
+        failed=failed(counted),
         cached_ratio=cached_ratio(counted),
         hit_ratio_by_policy=_hit_ratios(counted),
         wall_s=wall,
         sum_e2e_s=sum(e2e) if e2e else None,
         system_tps=_system_tps(counted, wall),
-        ttft_s=_percentiles(request.ttft_s for request in counted),
-        e2e_s=_percentiles(request.e2e_s for request in counted),
+        ttft_s=_percentiles(request.ttft_s for request in whole),
+        e2e_s=_percentiles(request.e2e_s for request in whole),
         seconds_saved_est=seconds_saved(counted),
     )
+
+
+def done(requests: Iterable[RequestResult]) -> list[RequestResult]:
+    """Those that came to their end: only their times are compared."""
+    return [request for request in requests if request.state == "done"]
+
+
+def failed(requests: Iterable[RequestResult]) -> int:
+    """How many failed or were cut."""
+    return sum(request.state in ("failed", "cut") for request in requests)
 
 
 def summarise_step(step: StepResult) -> Summary:
@@ -108,15 +122,33 @@ def cached_ratio(requests: Iterable[RequestResult]) -> float | None:
 
 
 def wall_s(requests: Sequence[RequestResult]) -> float | None:
-    """Last end minus first start, seconds."""
-    starts = [request.sent_ns for request in requests if request.sent_ns is not None]
-    ends = [request.end_ns for request in requests if request.end_ns is not None]
-    return (max(ends) - min(starts)) / 1e9 if starts and ends else None
+    """Last end minus first start of each step, added up, seconds: what passed between the steps (a restart, a person
+    who waited and ran one again) is not of the requests. Steps that ran at the same time count once.
+    """
+    total, reached = 0, 0
+    spans = sorted(filter(None, map(_span, _by_step(requests))))
+    for start, end in spans:
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total / 1e9 if spans else None
+
+
+def _by_step(requests: Sequence[RequestResult]) -> list[list[RequestResult]]:
+    steps: dict[str, list[RequestResult]] = {}
+    for request in requests:
+        steps.setdefault(request.step_id, []).append(request)
+    return list(steps.values())
+
+
+def _span(requests: Sequence[RequestResult]) -> tuple[int, int] | None:
+    starts = stats.known(request.sent_ns for request in requests)
+    ends = stats.known(request.end_ns for request in requests)
+    return (int(min(starts)), int(max(ends))) if starts and ends else None
 
 
 def _system_tps(requests: Sequence[RequestResult], wall: float | None) -> float | None:
     """Σ output tokens ÷ wall time (aiperf's output token throughput); None if any count is unknown."""
-    counts = [request.output_tokens for request in requests if request.state == "done"]
+    counts = [request.output_tokens for request in done(requests)]
     known = stats.known(counts)
     return sum(known) / wall if wall and known and len(known) == len(counts) else None
 
@@ -144,7 +176,7 @@ def seconds_saved(requests: Sequence[RequestResult]) -> float | None:
     """
     cold = [
         (request.prompt_tokens - (request.cached_tokens or 0), request.prefill_tps)
-        for request in requests
+        for request in done(requests)
         if request.prefill_tps and request.prompt_tokens is not None and _kind(request) != "hit"
     ]
     hits = [request.cached_tokens for request in requests if _kind(request) == "hit" and request.cached_tokens]

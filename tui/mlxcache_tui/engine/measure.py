@@ -206,6 +206,10 @@ class MemoryWatch:
         self.start = self.peak = _last_bytes(state)
         self._seen_ns = state.now_ns
 
+    def skip(self, state: SessionState) -> None:
+        """What was sampled since the last step does not count."""
+        self._seen_ns = state.now_ns
+
     def step_peak(self, state: SessionState) -> int | None:
         """The highest sample since the last call, bytes."""
         samples = [sample.bytes for sample in state.memory.samples if sample.at_ns > self._seen_ns]

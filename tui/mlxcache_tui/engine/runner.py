@@ -5,24 +5,24 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from mlxcache_tui.core.commands import (
     CancelRequest,
-    Command,
     Draft,
     RestartServer,
     SendRequest,
     ServerSpec,
     StartServer,
 )
-from mlxcache_tui.core.events import AnyEvent, PolicyKnown
+from mlxcache_tui.core.events import PolicyKnown
 from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
-from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.results import EvictionResult, RequestResult, RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
 from mlxcache_tui.engine import measure
+from mlxcache_tui.engine.port import EnginePort
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, ServerWaited, StepFinished, StepStarted
 
 DEAD_PHASES = ("exited", "unreachable", "worker_dead")
@@ -34,24 +34,6 @@ LOST_S = 5.0
 """How long after a broken connection it may take until it shows that the server is gone (health is asked every 2 s)."""
 CANCEL_S = 3.0
 """How long a stopped run waits for its open requests to be closed."""
-
-
-class EnginePort(Protocol):
-    """What the runner needs of the engine."""
-
-    state: SessionState
-
-    def submit(self, command: Command) -> None:
-        """Ask for something; events answer."""
-
-    def new_key(self) -> str:
-        """A key for a new request."""
-
-    def emit(self, event: AnyEvent) -> None:
-        """Add a fact of ours to the stream."""
-
-    async def until(self, done: Callable[[SessionState], bool], timeout_s: float | None = None) -> bool:
-        """Wait until `done` holds; false when the time is over first."""
 
 
 class ServerLostError(Exception):
@@ -93,7 +75,9 @@ class Runner:
         self._started = clock()
         self._memory = measure.MemoryWatch()
         self._began: measure.Began | None = None
-        self._evictions_before = 0
+        self._evictions: tuple[EvictionResult, ...] = ()
+        """Of what ran before the present work."""
+        self._evictions_before: int | None = None
         self._sent_count = 0
         self._settle_s = SETTLE_S
         self._sent: dict[str, dict[str, Draft]] = {}
@@ -124,6 +108,9 @@ class Runner:
             await self.run_step(step)
 
     async def _one_step(self, step: Step) -> None:
+        # What happened while nothing ran is not of the run.
+        self._evictions_before = self.engine.state.tally.evictions
+        self._memory.skip(self.engine.state)
         await self.run_step(step)
         # A later step may be measured against this one.
         for other in self.scenario.steps:
@@ -140,8 +127,14 @@ class Runner:
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
+        self._evictions, self._evictions_before = self._evictions_so_far(), None
         interrupted = lost is None and len(self._verdicts) < len(self.scenario.steps)
         return self.result(lost=lost, interrupted=interrupted)
+
+    def _evictions_so_far(self) -> tuple[EvictionResult, ...]:
+        before = self._evictions_before
+        now = measure.evictions_since(self.engine.state, before) if before is not None else ()
+        return (*self._evictions, *now)
 
     async def prepare(self) -> None:
         """Get the server ready and note where the run begins.
@@ -194,7 +187,7 @@ class Runner:
                 state, self._began or measure.began(state), wanted, ours=self._spec is not None
             ),
             steps=tuple(self._steps.values()),
-            evictions=measure.evictions_since(state, self._evictions_before),
+            evictions=self._evictions_so_far(),
             memory=self._memory.result(state),
             expectations=tuple(verdict for step in self.scenario.steps for verdict in self._verdicts.get(step.id, ())),
             interrupted=interrupted,

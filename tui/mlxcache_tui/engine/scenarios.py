@@ -16,8 +16,9 @@ from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_check import ScenarioError
 from mlxcache_tui.core.scenario_view import RunProgress, ScenarioPhase, with_result, with_step
 from mlxcache_tui.core.text import clean
+from mlxcache_tui.engine.port import EnginePort
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerWaited, StepFinished, StepStarted
-from mlxcache_tui.engine.runner import EnginePort, Runner
+from mlxcache_tui.engine.runner import Runner
 from mlxcache_tui.store.files import save_text
 from mlxcache_tui.store.paths import PathsError, config_dir
 from mlxcache_tui.store.scenario_files import load_scenario, shipped_names

@@ -26,6 +26,11 @@ def with_spread(spread: Spread | None, show: Callable[[float | None], str], n: i
     return show(spread.median) + (f" ({', '.join(notes)})" if notes else "")
 
 
+def counted(requests: int, failed: int) -> str:
+    """How many requests, and how many of them failed: `4 (1 failed)`."""
+    return f"{requests} ({failed} failed)" if failed else str(requests)
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table in columns; the first column to the left, the others to the right, the last one to the left."""
     widths = [max(cell_width(row[column]) for row in (head, *rows)) for column in range(len(head))]

@@ -120,6 +120,7 @@ def _step(step: StepResult) -> dict[str, Any]:
         "id": step.id,
         "name": step.name,
         "requests": summary.requests,
+        "failed": summary.failed,
         "concurrency": step.concurrency,
         "warmup": step.warmup,
         "restarted": step.restarted,

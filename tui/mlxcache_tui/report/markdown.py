@@ -11,7 +11,7 @@ from typing import Any
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.results import LaterServer, RequestResult, RunResult, ServerResult, StepResult
 from mlxcache_tui.core.scenario_values import flags_text
-from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.summary import done, summarise, summarise_step
 from mlxcache_tui.core.sweep import sweep_points, sweep_text, values_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent, human_rate
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
@@ -19,7 +19,7 @@ from mlxcache_tui.draw.chart import sweep_plots
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.report import format as fmt
 from mlxcache_tui.report.reading import in_short, notes_lines, words_lines
-from mlxcache_tui.report.text import evictions, reasons_text
+from mlxcache_tui.report.text import reasons_text
 
 _SEEN = {
     "observer": "its cache watched from inside",
@@ -60,13 +60,14 @@ def _sweep(runs: Sequence[RunResult]) -> list[str]:
     for run in runs:
         summary = summarise(run.requests)
         counted = [request for request in run.requests if not request.warmup]
+        whole = done(counted)
         rows.append(
             (
                 values_text(run),
                 human_percent(summary.cached_ratio),
                 reasons_text(counted) if counted else UNKNOWN,
-                fmt.whole(evictions(run)),
-                fmt.with_spread(stats.spread(request.ttft_s for request in counted), fmt.seconds),
+                fmt.whole(run.eviction_count),
+                fmt.with_spread(stats.spread(request.ttft_s for request in whole), fmt.seconds),
                 fmt.seconds(summary.wall_s),
                 human_bytes(run.memory.peak_bytes),
                 human_bytes(run.memory.mlx.peak_bytes if run.memory.mlx else None),
@@ -178,19 +179,19 @@ def _conditions(steps: Sequence[StepResult]) -> list[str]:
     rows = []
     restarted = any(step.restarted for step in steps)
     for step in steps:
-        requests = step.requests
+        requests, whole, summary = step.requests, done(step.requests), summarise_step(step)
 
-        def over(name: str, show: Any = fmt.seconds, requests: Any = requests) -> str:
-            spread = stats.spread(getattr(request, name) for request in requests)
-            return fmt.with_spread(spread, show, n=len(requests))
+        def over(name: str, show: Any = fmt.seconds, whole: Any = whole) -> str:
+            spread = stats.spread(getattr(request, name) for request in whole)
+            return fmt.with_spread(spread, show, n=len(whole))
 
         rows.append(
             (
                 step.name + ("†" if any(request.first_after_start for request in requests) else ""),
-                str(len(requests)),
+                fmt.counted(len(requests), summary.failed),
                 over("prompt_tokens", fmt.whole),
                 over("cached_tokens", fmt.whole),
-                human_percent(summarise_step(step).cached_ratio),
+                human_percent(summary.cached_ratio),
                 over("ttft_s"),
                 over("e2e_s"),
                 over("output_tokens", fmt.whole),
@@ -237,13 +238,13 @@ def _at_once(steps: Sequence[StepResult]) -> list[str]:
         if step.warmup or not step.requests:
             continue
         summary = summarise_step(step)
-        ttft = stats.spread(request.ttft_s for request in step.requests)
-        e2e = stats.spread(request.e2e_s for request in step.requests)
+        ttft = stats.spread(request.ttft_s for request in done(step.requests))
+        e2e = stats.spread(request.e2e_s for request in done(step.requests))
         rows.append(
             (
                 step.name,
                 str(step.concurrency),
-                str(summary.requests),
+                fmt.counted(summary.requests, summary.failed),
                 fmt.seconds(ttft.median if ttft else None),
                 fmt.seconds(ttft.high if ttft else None),
                 fmt.seconds(e2e.median if e2e else None),
@@ -283,7 +284,7 @@ def _detail(request: RequestResult) -> str:
 
 
 def _evictions(run: RunResult) -> list[str]:
-    if evictions(run) is None:
+    if run.eviction_count is None:
         return ["Unknown: the server's cache could not be seen."]
     rows = [
         (

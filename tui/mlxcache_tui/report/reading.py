@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.glossary import GLOSSARY, REASONS
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
-from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.summary import done, summarise, summarise_step
 from mlxcache_tui.core.units import human_bytes, human_percent
 from mlxcache_tui.report import format as fmt
 from mlxcache_tui.report.text import reasons_text
@@ -15,9 +15,15 @@ WORDS = ("token", "prompt", "prefix", "KV cache", "cached tokens", "prefill", "d
 OWN_WORDS = (
     ("completion", "From sending the request to the end of the reply."),
     ("reuse", "Cached tokens in proportion to the prompt's, over all requests of the row."),
-    ("wall time", "What passed on the clock from the first request's start to the last one's end."),
+    (
+        "wall time",
+        "What passed on the clock from a step's first start to its last end; of a run, its steps' added up.",
+    ),
     ("system tok/s", "Output tokens of all requests together, by the wall time."),
-    ("figures over several requests", "Medians, with their range and the number of requests (n)."),
+    (
+        "figures over several requests",
+        "Medians of those that were done, with their range and the number of requests (n); failed ones are counted.",
+    ),
     ("—", "Unknown, which is not nothing."),
     ("†", "The first request after the server's start: slower for other reasons, so no baseline for cold ones."),
 )
@@ -59,9 +65,8 @@ def in_short(run: RunResult) -> list[str]:
     if summary.seconds_saved_est:
         saved = fmt.seconds(summary.seconds_saved_est)
         lines.append(f"hits saved about {saved} of waiting, added up over the requests (estimate)")
-    evicted = [step.evictions for step in run.steps]
-    if any(evicted):
-        lines.append(f"{_counted(len(run.evictions), 'entry was', 'entries were')} thrown out of the cache")
+    if run.eviction_count:
+        lines.append(f"{_counted(run.eviction_count, 'entry was', 'entries were')} thrown out of the cache")
     first = next((request for request in run.requests if request.first_after_start), None)
     if run.server.load_s is not None and first is not None and first.ttft_s is not None:
         load, ttft = fmt.seconds(run.server.load_s), fmt.seconds(first.ttft_s)
@@ -77,7 +82,7 @@ def in_short(run: RunResult) -> list[str]:
 def _at_once(step: StepResult) -> str:
     """What waiting for each other cost each, and what it gave in all."""
     summary = summarise_step(step)
-    each = stats.spread(request.e2e_s for request in step.requests)
+    each = stats.spread(request.e2e_s for request in done(step.requests))
     if each is None:
         return ""
     most = min(step.concurrency, summary.requests)
@@ -101,7 +106,7 @@ def _speed(policy: str, steps: Sequence[StepResult]) -> str:
 
 
 def _compared(policy: str, requests: Sequence[RequestResult]) -> str:
-    mine = [request for request in requests if request.policy == policy and request.ttft_s is not None]
+    mine = [request for request in done(requests) if request.policy == policy and request.ttft_s is not None]
     hits = [request for request in mine if _is_hit(request) and not request.warmup]
     cold = _baseline([request for request in mine if not _is_hit(request)])
     with_hit, without = _ttft(hits), _ttft(cold)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.expect import Verdict
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
-from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.summary import done, summarise, summarise_step
 from mlxcache_tui.core.sweep import sweep_text, values_text
 from mlxcache_tui.core.units import human_bytes, human_percent
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
@@ -79,25 +79,19 @@ def _limit_row(run: RunResult) -> tuple[str, ...]:
         values_text(run),
         human_percent(summary.cached_ratio),
         fmt.seconds(summary.ttft_s.p50),
-        fmt.whole(evictions(run)),
+        fmt.whole(run.eviction_count),
         fmt.seconds(summary.wall_s),
         human_bytes(run.memory.peak_bytes),
         reasons_text([request for request in run.requests if not request.warmup]),
     )
 
 
-def evictions(run: RunResult) -> int | None:
-    """How many entries were thrown out in the run; None where that could not be seen."""
-    counts = [step.evictions for step in run.steps]
-    return None if None in counts else len(run.evictions)
-
-
 def _step_row(step: StepResult) -> tuple[str, ...]:
     summary = summarise_step(step)
-    out = stats.spread(request.output_tokens for request in step.requests)
+    out = stats.spread(request.output_tokens for request in done(step.requests))
     return (
         step.name + (" (warm-up)" if step.warmup else ""),
-        str(len(step.requests)),
+        fmt.counted(len(step.requests), summary.failed),
         human_percent(summary.cached_ratio),
         fmt.seconds(summary.ttft_s.p50),
         fmt.seconds(summary.e2e_s.p50),
