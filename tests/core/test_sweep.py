@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mlxcache_tui.core.results import RunResult
-from mlxcache_tui.core.sweep import sweep_points, sweep_text
+from mlxcache_tui.core.sweep import limit_text, sweep_points, sweep_text
 from support.fake_engine import FakeEngine
 from support.scenario_runs import run_of
 
@@ -52,8 +52,14 @@ def test_sizes_are_written_as_a_person_reads_them() -> None:
 def test_half_a_run_is_no_point_and_a_single_one_no_curve() -> None:
     whole, half = under(prompt_cache_size=1), msgspec.structs.replace(under(prompt_cache_size=2), interrupted=True)
     assert sweep_points([whole, half]) == ()
-    assert sweep_text([whole, half]) == ""
+    assert sweep_text([whole, half]) == "cut after 1 of 2 limits: which one is enough cannot be said"
+    assert (limit_text(whole), limit_text(half)) == ("1", "2 (cut)")
     assert sweep_points([run_of()[0], run_of()[0]]) == ()
+
+
+def test_of_limits_that_were_not_reached_nothing_is_concluded() -> None:
+    done = [msgspec.structs.replace(under(prompt_cache_size=size), planned=4) for size in (5, 6)]
+    assert sweep_text(done) == "cut after 2 of 4 limits: which one is enough cannot be said"
 
 
 @pytest.mark.parametrize(

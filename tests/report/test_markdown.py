@@ -79,6 +79,18 @@ def test_a_sweep_has_one_row_a_limit_and_a_plot() -> None:
     assert any("reuse of prompt tokens" in row for row in plot)
 
 
+def test_a_sweep_that_was_cut_concludes_nothing_and_shows_nothing_that_was_not_measured() -> None:
+    runs = [run_of(combination={"prompt_cache_size": size})[0] for size in (1, 2)]
+    never = msgspec.structs.replace(runs[1], steps=(), evictions=(), expectations=(), interrupted=True)
+    report = to_markdown([msgspec.structs.replace(run, planned=3) for run in (runs[0], never)])
+    rows = section(report, "One row a limit")
+    assert rows[0] == "**cut after 1 of 3 limits: which one is enough cannot be said**"
+    assert rows[4].startswith("| 2 (cut) | — | — | — | — | — |")
+    last = report[report.rindex("## Same policy") :]
+    assert "nothing was measured" in last
+    assert "### Evictions" not in last
+
+
 def test_several_scenarios_have_a_heading_each() -> None:
     other = run_of(TWO_QUESTIONS.replace("Same policy, other question", "Another"))[0]
     report = to_markdown([run_of()[0], other])

@@ -133,9 +133,10 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a scenario under one set of limits; `combination` are the flags that the sweep set for it.
 
-    `notes` are what the scenario's author says of it. `lost` says what happened to the server if it went away (or was
-    never there: not `reached`); `interrupted` that a person stopped the run. In both cases what was measured until then
-    is here, and the expectations of steps that were not finished are not.
+    `planned`: how many runs the sweep was to have. `notes` are what the scenario's author says of it. `lost` says what
+    happened to the server if it went away (or was never there: not `reached`); `interrupted` that a person stopped the
+    run. In both cases what was measured until then is here, and the expectations of steps that were not finished are
+    not.
     """
 
     scenario: str
@@ -150,6 +151,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryResult
     expectations: tuple[Verdict, ...]
     notes: str = ""
+    planned: int = 1
     interrupted: bool = False
     reached: bool = True
     lost: str | None = None
@@ -159,6 +161,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     def requests(self) -> tuple[RequestResult, ...]:
         """All requests, in the order in which they were sent."""
         return tuple(request for step in self.steps for request in step.requests)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to its end: nobody stopped it, and the server stayed."""
+        return not self.interrupted and self.lost is None
 
     @property
     def eviction_count(self) -> int | None:

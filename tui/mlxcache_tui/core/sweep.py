@@ -24,7 +24,7 @@ class SweepPoint(View, frozen=True, kw_only=True):
 
 def whole_runs(runs: Sequence[RunResult]) -> list[RunResult]:
     """Those that came to their end: half a run cannot be compared with whole ones."""
-    return [run for run in runs if not run.interrupted and run.lost is None]
+    return [run for run in runs if run.is_whole]
 
 
 def sweep_points(runs: Sequence[RunResult]) -> tuple[SweepPoint, ...]:
@@ -48,9 +48,18 @@ def values_text(run: RunResult) -> str:
     return " · ".join(flag_word(name, value) for name, value in run.combination.items())
 
 
+def limit_text(run: RunResult) -> str:
+    """The run's limits at the head of its row, which may be cut."""
+    return values_text(run) + ("" if run.is_whole else " (cut)")
+
+
 def sweep_text(runs: Sequence[RunResult]) -> str:
-    """Which limit is enough, as far as reuse tells; empty where it cannot be said."""
-    compared = [run for run in whole_runs(runs) if run.combination]
+    """Which limit is enough, as far as reuse tells, or that the sweep was cut; empty where it cannot be said."""
+    swept = [run for run in runs if run.combination]
+    compared = whole_runs(swept)
+    planned = max((len(swept), *(run.planned for run in swept)))
+    if len(compared) < planned:
+        return f"cut after {len(compared)} of {planned} limits: which one is enough cannot be said"
     known = [point.reuse for point in sweep_points(compared) if point.reuse is not None]
     if not known or len(known) < len(compared):
         return ""

@@ -183,6 +183,7 @@ class Runner:
             digest=self.scenario.digest,
             started=self._started.isoformat(timespec="seconds"),
             combination=self.combination,
+            planned=len(self.scenario.combinations()),
             server=measure.server_result(
                 state, self._began or measure.began(state), wanted, ours=self._spec is not None
             ),

@@ -12,7 +12,7 @@ from mlxcache_tui.core import stats
 from mlxcache_tui.core.results import LaterServer, RequestResult, RunResult, ServerResult, StepResult
 from mlxcache_tui.core.scenario_values import flags_text
 from mlxcache_tui.core.summary import done, summarise, summarise_step
-from mlxcache_tui.core.sweep import sweep_points, sweep_text, values_text
+from mlxcache_tui.core.sweep import limit_text, sweep_points, sweep_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent, human_rate
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.draw.chart import sweep_plots
@@ -63,9 +63,9 @@ def _sweep(runs: Sequence[RunResult]) -> list[str]:
         whole = done(counted)
         rows.append(
             (
-                values_text(run),
+                limit_text(run),
                 human_percent(summary.cached_ratio),
-                reasons_text(counted) if counted else UNKNOWN,
+                reasons_text(counted),
                 fmt.whole(run.eviction_count),
                 fmt.with_spread(stats.spread(request.ttft_s for request in whole), fmt.seconds),
                 fmt.seconds(summary.wall_s),
@@ -119,7 +119,7 @@ def _conditions_of(run: RunResult) -> list[str]:
         f"- scenario: {run.scenario} (digest {run.digest}), started {run.started}",
         f"- server: mlx-lm {server.mlx_lm or UNKNOWN}, mlx {server.mlx or UNKNOWN}, "
         f"{'started for this run' if server.mode == 'launched' else 'running before, not ours'}, "
-        f"{_SEEN[server.observed]}",
+        f"{_SEEN[server.observed] if run.requests else 'nothing was measured'}",
         f"- model: {server.model or UNKNOWN}, loaded in {fmt.seconds(server.load_s)}",
         f"- flags: {_set_flags(server.flags)}",
         *_later_servers(server),
@@ -284,6 +284,8 @@ def _detail(request: RequestResult) -> str:
 
 
 def _evictions(run: RunResult) -> list[str]:
+    if not run.requests:
+        return []
     if run.eviction_count is None:
         return ["Unknown: the server's cache could not be seen."]
     rows = [

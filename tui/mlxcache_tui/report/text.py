@@ -6,8 +6,8 @@ from mlxcache_tui.core import stats
 from mlxcache_tui.core.expect import Verdict
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
 from mlxcache_tui.core.summary import done, summarise, summarise_step
-from mlxcache_tui.core.sweep import sweep_text, values_text
-from mlxcache_tui.core.units import human_bytes, human_percent
+from mlxcache_tui.core.sweep import limit_text, sweep_text
+from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
 from mlxcache_tui.engine.measure import differences_text
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, ServerWaited, StepFinished, StepStarted
@@ -61,8 +61,8 @@ def run_lines(run: RunResult) -> list[str]:
 
 
 def sweep_lines(runs: Sequence[RunResult]) -> list[str]:
-    """The end of a sweep: a row for each limit, and which one is enough; nothing for a single run."""
-    if len(runs) < 2:
+    """The end of a sweep: a row for each limit, and which one is enough; nothing for a run that is none of a sweep."""
+    if len(runs) < 2 and not any(run.planned > 1 for run in runs):
         return []
     head = (" · ".join(runs[0].combination), "cached", "TTFT", "evicted", "wall", "peak memory", "why")
     text = sweep_text(runs)
@@ -76,7 +76,7 @@ def sweep_lines(runs: Sequence[RunResult]) -> list[str]:
 def _limit_row(run: RunResult) -> tuple[str, ...]:
     summary = summarise(run.requests)
     return (
-        values_text(run),
+        limit_text(run),
         human_percent(summary.cached_ratio),
         fmt.seconds(summary.ttft_s.p50),
         fmt.whole(run.eviction_count),
@@ -102,7 +102,9 @@ def _step_row(step: StepResult) -> tuple[str, ...]:
 
 
 def reasons_text(requests: Sequence[RequestResult]) -> str:
-    """`hit ×3, evicted ×1`; failed requests are counted by their state."""
+    """`hit ×3, evicted ×1`; failed requests are counted by their state; none at all is unknown."""
+    if not requests:
+        return UNKNOWN
     kinds = [request.reason.kind if request.reason else request.state for request in requests]
     if len(kinds) == 1:
         return kinds[0]
