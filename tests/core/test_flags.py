@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mlxcache_tui.core.flags import (
     Flag,
     ServerHelp,
+    are_sure,
     cache_limits,
     check_flags,
     form_flags,
@@ -148,8 +149,8 @@ def test_good_values_are_translated(name: str, value: Any, expected: dict[str, A
         ("pipeline", "two", "--pipeline takes no value, got 'two'"),
         ("prompt_cache_size", True, "--prompt-cache-size needs a value"),
         ("max_kv_size", "4096", "--max-kv-size is not in mlx-lm 0.31.3: no released server has it"),
-        ("promt_cache_size", "3", "the server has no --promt-cache-size; did you mean --prompt-cache-size?"),
-        ("xyzzy", "3", "the server has no --xyzzy"),
+        ("promt_cache_size", "3", "mlx-lm 0.31.3 has no --promt-cache-size; did you mean --prompt-cache-size?"),
+        ("xyzzy", "3", "mlx-lm 0.31.3 has no --xyzzy"),
         ("port", "80", "--port has a field of its own"),
     ],
 )
@@ -172,6 +173,12 @@ def test_names_pass_when_the_server_could_not_be_asked_but_sizes_are_still_check
     unknown = ServerHelp(error="mlx_lm is not installed")
     assert check_flags({"some_flag": "x", "switch": True}, unknown) == ({"some_flag": "x", "switch": True}, {})
     assert check_flags({"prompt_cache_bytes": "lots"}, unknown)[0] == {}
+
+
+def test_a_server_need_not_be_asked_for_what_all_have() -> None:
+    assert are_sure(["prompt_cache_size", "--prompt-cache-bytes"])
+    assert not are_sure(["prompt_cache_size", "kv_bits"])
+    assert not are_sure(["max_kv_size"])
 
 
 def test_typed_flags_are_split_like_a_command_line() -> None:

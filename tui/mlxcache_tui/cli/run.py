@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,9 +13,10 @@ from typing import Any
 import msgspec
 
 from mlxcache_tui.cli.arguments import server_url
+from mlxcache_tui.cli.flags import help_for, server_flags
 from mlxcache_tui.cli.screen import DEMO_KINDS
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
-from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
+from mlxcache_tui.core.flags import missing_names
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import Mistake, ScenarioError, attached_mistakes
@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = _wanted(args, scenarios)
     if wanted.model is None and not args.check:
         mistakes += [mistake for scenario in scenarios for mistake in attached_mistakes(scenario)]
-    flags, problems = _server_flags(getattr(args, "server_flags", []), attached=wanted.model is None)
+    words = getattr(args, "server_flags", [])
+    flags, problems = _server_flags(words, wanted, args.python, asks=not args.check and not mistakes)
     problems = [*map(str, mistakes), *problems, *_output_problems(args, _count(scenarios))]
     if args.log and wanted.model is not None:
         problems.append("--log goes with --url: the output of a server that we start is read anyway")
@@ -121,13 +122,27 @@ def _wanted(args: argparse.Namespace, scenarios: Sequence[Scenario]) -> Wanted:
     )
 
 
-def _server_flags(words: Sequence[str], *, attached: bool) -> tuple[dict[str, Any], list[str]]:
-    """The flags behind `--`, checked as far as that goes without asking the server's own `--help`."""
-    if words and attached:
-        return {}, ["flags behind -- are for a server that we start: add --demo or --model"]
-    values, error = split_flags(shlex.join(words))
-    flags, errors = check_flags(values, ServerHelp())
-    return flags, [*([error] if error else []), *errors.values()]
+def _server_flags(
+    words: Sequence[str], wanted: Wanted, python: str | None, *, asks: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """The flags behind `--`, and what the installed server would refuse of them and of the scenarios' own flags.
+
+    `asks` false: nothing will be started, so the scenarios' flags are not held against the server that is here.
+    """
+    if wanted.model is None:
+        return {}, ["flags behind -- are for a server that we start: add --demo or --model"] if words else []
+    flags, problems = server_flags(words, python)
+    if asks and not problems:
+        problems = [problem for scenario in wanted.scenarios for problem in _refused_flags(scenario, python)]
+    return flags, problems
+
+
+def _refused_flags(scenario: Scenario, python: str | None) -> list[str]:
+    """A line for each flag in a scenario that the installed server does not have; values were checked with the file."""
+    names = {*scenario.server, *scenario.sweep, *(name for step in scenario.steps for name in step.restart or ())}
+    names.discard("model")
+    lines = missing_names(sorted(names), help_for(sorted(names), python))
+    return [f"{scenario.source}: {line}" for line in lines]
 
 
 def _extent(scenario: Scenario) -> str:
@@ -148,11 +163,12 @@ async def _run_all(wanted: Wanted) -> list[RunResult]:
     runs: list[RunResult] = []
     for number, (scenario, combination) in enumerate(plan, 1):
         runs.append(await _run_one(wanted, scenario, combination, _numbered(wanted.save, number)))
-        if runs[-1].interrupted or runs[-1].lost is not None:
-            break
-        if combination and combination == scenario.combinations()[-1]:
-            for line in sweep_lines(runs[-len(scenario.combinations()) :]):
+        swept = scenario.combinations()
+        if combination and (combination == swept[-1] or not runs[-1].is_whole):
+            for line in sweep_lines(runs[-swept.index(combination) - 1 :]):
                 _say(line)
+        if not runs[-1].is_whole:
+            break
     return runs
 
 

@@ -3,15 +3,14 @@
 import argparse
 import contextlib
 import gc
-import shlex
 import socket
 import sys
 from typing import Any
 
 from mlxcache_tui.cli.arguments import port_number, server_url
+from mlxcache_tui.cli.flags import server_flags
 from mlxcache_tui.cli.reports import comparison_reports, run_reports
 from mlxcache_tui.core.commands import AttachServer, ServerSpec
-from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.store.recorder import save_problem
 
@@ -67,9 +66,7 @@ def settings_of(args: argparse.Namespace) -> tuple[Settings | None, str]:
     """What the command line asks for; None and one line where it contradicts itself."""
     if args.url is None and (args.log or args.watch):
         return None, "--log and --watch go with --url"
-    values, error = split_flags(shlex.join(args.server_flags))
-    flags, errors = check_flags(values, ServerHelp())
-    problems = [*([error] if error else []), *errors.values()]
+    flags, problems = server_flags(args.server_flags, args.python)
     if problems:
         return None, "; ".join(problems)
     start = _start(args, flags)

@@ -6,15 +6,14 @@ ended. SIGINT, SIGTERM and SIGHUP stop both cleanly.
 
 import argparse
 import asyncio
-import shlex
 import signal
 import sys
 from collections.abc import Callable
 
 from mlxcache_tui.cli.arguments import port_number
+from mlxcache_tui.cli.flags import server_flags
 from mlxcache_tui.cli.screen import DEMO_KINDS, PORT
 from mlxcache_tui.core.commands import ServerSpec
-from mlxcache_tui.core.flags import ServerHelp, check_flags, split_flags
 from mlxcache_tui.core.reduce import Part
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
@@ -41,10 +40,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes or the server is gone; returns the exit status."""
-    values, error = split_flags(shlex.join(args.server_flags))
-    flags, errors = check_flags(values, ServerHelp())
-    unsaved = save_problem(args.save) if args.save is not None else None
-    problems = [*filter(None, (error, unsaved)), *errors.values()]
+    flags, problems = server_flags(args.server_flags, args.python)
+    if args.save is not None and (unsaved := save_problem(args.save)):
+        problems.append(unsaved)
     for problem in problems:
         _say(problem)
     if problems:

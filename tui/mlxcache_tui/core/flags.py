@@ -7,7 +7,7 @@ and translated before a launch.
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -81,6 +81,8 @@ KINDS: dict[str, Kind] = {
     "top_p": "float",
     "min_p": "float",
 }
+FIRST_RELEASE = "0.31"
+"""Flags that this release has need no question."""
 OWN_FIELDS = ("model", "host", "port")
 YES = ("true", "yes", "on", "1")
 NO = ("false", "no", "off", "0")
@@ -147,6 +149,11 @@ def missing_flags(server: ServerHelp) -> tuple[str, ...]:
     if not server.flags:
         return ()
     return tuple(_missing(known, server) for known in KNOWN_FLAGS if server.flag(known.name) is None)
+
+
+def missing_names(names: Iterable[str], server: ServerHelp) -> tuple[str, ...]:
+    """A line for each of these flags that the server lacks; nothing if it was not asked."""
+    return tuple(filter(None, (_name_error(name, server) for name in names)))
 
 
 def _missing(known: KnownFlag, server: ServerHelp) -> str:
@@ -216,6 +223,12 @@ def check_flags(values: dict[str, Any], server: ServerHelp) -> tuple[dict[str, A
     return good, errors
 
 
+def are_sure(names: Iterable[str]) -> bool:
+    """Whether each server that the program works with has all of these, so that it need not be asked (seconds)."""
+    sure = {known.name for known in KNOWN_FLAGS if known.since is not None and known.since <= FIRST_RELEASE}
+    return all(name_of(name) in sure for name in names)
+
+
 def _name_error(name: str, server: ServerHelp) -> str:
     if name in OWN_FIELDS:
         return f"{option_of(name)} has a field of its own"
@@ -226,7 +239,8 @@ def _name_error(name: str, server: ServerHelp) -> str:
         return _missing(known, server)
     near = difflib.get_close_matches(name, [flag.name for flag in server.flags], n=1)
     hint = f"; did you mean {option_of(near[0])}?" if near else ""
-    return f"the server has no {option_of(name)}{hint}"
+    version = f"mlx-lm {server.mlx_lm}" if server.mlx_lm else "the server"
+    return f"{version} has no {option_of(name)}{hint}"
 
 
 def _checked(name: str, value: Any, flag: Flag | None) -> tuple[Any, str]:
