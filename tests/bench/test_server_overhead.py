@@ -1,15 +1,18 @@
 """What the observer and a viewer cost the server: TTFT and tokens per second against the plain server, within 1 %.
 
-Two servers of the same model stand side by side, one plain and one observed with a viewer on it; each question goes to
-both, in an order thrown by lot, and the two times make one pair. Single times scatter by tens of per cent on a shared
-machine, so what is judged is the median of the pairs' ratios, with the interval that a bootstrap gives it. Each round
-has new processes, since a process is faster or slower than its twin for its whole life (where its memory lies).
+One observed server with a viewer on it answers with its hooks and without them by turns, as `switched_server` lets it.
+Two servers side by side do not tell: a process is faster or slower than its twin by several per cent for its whole life
+(where its memory lies), which is more than is looked for. Single times scatter by tens of per cent on a shared machine,
+so requests come in blocks of either kind, back to back, in an order thrown by lot; two blocks make a pair, and what is
+judged is the median of the pairs' ratios, with the interval that a bootstrap gives it. The first request of a block is
+not counted: what the one before it left to do falls into it.
 
 `MLXCACHE_BENCH_MODEL=smollm2` takes the real model (about 10 minutes) instead of the tiny one, whose prompts are read
 in 10 ms: what costs 1 % there costs nothing on a model that somebody serves.
 """
 
 import http.client
+import itertools
 import json
 import math
 import os
@@ -18,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,41 +30,44 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bench import switched_server
 from bench.conftest import Budget, Figure
 from bench.program import wait_for
+from bench.switched_server import PLAIN_HEADER
 from mlxcache_tui.models.blas import fast_blas
 from mlxcache_tui.models.fetch import Kind, ensure_demo_model
-from support.live_server import OBSERVE, Server, launched
+from support.live_server import Server, launched
 from support.viewer import ViewerProcess
 
 KIND: Kind = os.environ.get("MLXCACHE_BENCH_MODEL", "tiny")  # type: ignore[assignment]
-ROUNDS, PAIRS, TOKENS = (3, 40, 24) if KIND == "smollm2" else (5, 150, 64)
+ROUNDS, PAIRS, BLOCK, TOKENS = (1, 20, 2, 24) if KIND == "smollm2" else (3, 60, 4, 64)
+SETTLED_S = 0.15
+"""After a block the viewer has drawn its last request, and the server has stored it."""
 RESAMPLES = 2_000
 LIMIT = 1.01
 POLICY = "The rules. " + " ".join(f"Rule {n}: an article is taken back within {n} days." for n in range(20))
-PLAIN = """
-import runpy, sys
-sys.argv = ["mlx_lm.server", *sys.argv[sys.argv.index("--") + 1 :]]
-runpy.run_module("mlx_lm.server", run_name="__main__")
-"""
 
 
 class Times(NamedTuple):
-    """Of one streamed request: seconds to the first text, and tokens a second after it."""
+    """Of a streamed request: seconds to the first text, and seconds a token after it."""
 
     ttft_s: float
-    tps: float
+    per_token_s: float
 
 
-def ask(server: Server, question: str) -> Times:
-    """One request, timed as its lines arrive."""
-    messages = [{"role": "system", "content": POLICY}, {"role": "user", "content": question}]
+def ask(server: Server, number: int, *, plain: bool) -> Times:
+    """One request, timed as its lines arrive. Each has a question of its own behind the one policy."""
+    messages = [
+        {"role": "system", "content": POLICY},
+        {"role": "user", "content": f"Question {number:05d}: how many days?"},
+    ]
     body = {"messages": messages, "max_tokens": TOKENS, "stream": True, "stream_options": {"include_usage": True}}
+    headers = {"Content-Type": "application/json"} | ({PLAIN_HEADER: "1"} if plain else {})
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     try:
         connection.connect()
         start = time.perf_counter()
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
         first = last = 0.0
         count = 0
         for line in connection.getresponse():
@@ -77,38 +83,39 @@ def ask(server: Server, question: str) -> Times:
             count = (event.get("usage") or {}).get("completion_tokens", count)
     finally:
         connection.close()
-    return Times(first - start, (count - 1) / (last - first))
+    return Times(first - start, (last - first) / (count - 1))
 
 
 @contextmanager
-def pair(model: Path, folder: Path) -> Iterator[tuple[Server, Server]]:
-    """A plain server, and an observed one with a viewer."""
-    script = folder / "plain.py"
-    script.write_text(PLAIN)
+def watched(model: Path, folder: Path) -> Iterator[Server]:
+    """A server that is observed, or not where a request says so, and a viewer of it."""
     with ExitStack() as stack:
-        servers = []
-        for name, how in (("plain", script), ("observed", OBSERVE)):
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mlxc-", dir="/tmp")))
-            server = stack.enter_context(launched(model, place, script=how))
-            wait_for(partial(_answers, server), f"the {name} server")
-            servers.append(server)
-        runtime = Path(os.environ["MLXCACHE_RUNTIME_DIR"])
-        (runtime / f"{servers[1].port}.sock").symlink_to(servers[1].socket)
-        viewer = ViewerProcess(f"http://127.0.0.1:{servers[1].port}", folder / f"{servers[1].port}.jsonl")
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mlxc-", dir="/tmp")))
+        server = stack.enter_context(launched(model, place, script=Path(switched_server.__file__)))
+        wait_for(partial(_answers, server), "the server")
+        (Path(os.environ["MLXCACHE_RUNTIME_DIR"]) / f"{server.port}.sock").symlink_to(server.socket)
+        viewer = ViewerProcess(f"http://127.0.0.1:{server.port}", folder / f"{server.port}.jsonl")
         stack.callback(viewer.close)
         viewer.do("see 0")
-        yield servers[0], servers[1]
+        yield server
 
 
 def _answers(server: Server) -> bool:
     try:
-        ask(server, "Ready?")
+        ask(server, 0, plain=False)
     except OSError:
         return False
     return True
 
 
-def interval(values: list[float]) -> tuple[float, float, float]:
+def block(server: Server, numbers: Iterator[int], *, plain: bool) -> Times:
+    """Requests of one kind back to back, the first one not counted: the median of each time."""
+    time.sleep(SETTLED_S)
+    _, *times = [ask(server, next(numbers), plain=plain) for _ in range(1 + BLOCK)]
+    return Times(*(statistics.median(values) for values in zip(*times, strict=True)))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The median and its 90 % interval, by bootstrap."""
     lot = random.Random(1)
     medians = sorted(statistics.median(lot.choices(values, k=len(values))) for _ in range(RESAMPLES))
@@ -122,19 +129,17 @@ def test_the_observer_costs_the_server_nothing_that_can_be_felt(
     model = ensure_demo_model(KIND, python=python, report=lambda _: None, cancel=Event())
     for name, value in fast_blas(python).env.items() if KIND == "smollm2" else ():
         monkeypatch.setenv(name, value)
-    lot = random.Random(20261129)
-    slower: list[float] = []
-    fewer: list[float] = []
+    lot, numbers = random.Random(20261129), itertools.count(1)
+    ratios: list[Times] = []
     for _ in range(ROUNDS):
-        with pair(model, tmp_path) as servers:
-            for number in range(PAIRS):
-                times: dict[int, Times] = {}
-                for which in lot.sample((0, 1), 2):
-                    times[which] = ask(servers[which], f"Question {number}: how many days?")
-                slower.append(math.log(times[1].ttft_s / times[0].ttft_s))
-                fewer.append(math.log(times[0].tps / times[1].tps))
+        with watched(model, tmp_path) as server:
+            for plain in (True, False):  # each way once, so that neither of them finds its functions new
+                block(server, numbers, plain=plain)
+            for _ in range(PAIRS):
+                times = {plain: block(server, numbers, plain=plain) for plain in lot.sample((True, False), 2)}
+                ratios.append(Times(*(math.log(a / b) for a, b in zip(times[False], times[True], strict=True))))
     figures = []
-    for what, logs in (("TTFT", slower), ("time a token", fewer)):
+    for what, logs in zip(("TTFT", "time a token"), zip(*ratios, strict=True), strict=True):
         median, low, high = map(math.exp, interval(logs))
         note = f"90 % interval {low:.4f} to {high:.4f}, {len(logs)} pairs, {KIND}"
         figures.append(Figure(f"{what}, observed against plain", median, LIMIT, note=note))
