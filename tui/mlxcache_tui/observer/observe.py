@@ -87,7 +87,10 @@ Fields = dict[str, Any]
 
 def one_line(text: str, limit: int = 300) -> str:
     """Text from outside as one printable line of at most `limit` characters."""
-    text = " ".join("".join(mark if mark.isprintable() else " " for mark in text[: 4 * limit]).split())
+    text = text[: 4 * limit]
+    if not text.isprintable():
+        text = "".join(mark if mark.isprintable() else " " for mark in text)
+    text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
