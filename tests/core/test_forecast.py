@@ -1,10 +1,12 @@
 """What the composer says would happen."""
 
 import re
+from typing import Any
 
 import pytest
 
 from mlxcache_tui.core.commands import Draft
+from mlxcache_tui.core.events import LogLine, LogRead, ServerIdentified, ServerPhaseChanged, ServerTargeted
 from mlxcache_tui.core.forecast import forecast as forecast_with
 from mlxcache_tui.core.lens import PromptTexts
 from mlxcache_tui.core.state import SessionState
@@ -42,16 +44,96 @@ def test_an_evicted_policy_would_be_read_anew() -> None:
     assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text.startswith("would read all")
 
 
-def test_where_the_entries_cannot_be_watched_nothing_is_said() -> None:
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"known": "unknown"}, "the entries of mlx-lm 0.32.2 cannot be watched"),
+        ({"known": "unknown", "observed": False, "off": True}, "the observer is gone"),
+        ({"known": "unknown", "phase": "unreachable"}, "no server answers"),
+        (
+            {"known": "unknown", "observed": False, "software": "llama.cpp"},
+            "llama.cpp does not say what it holds",
+        ),
+    ],
+)
+def test_what_is_not_known_is_said_with_its_reason(how: dict[str, Any], why: str) -> None:
     made = story()
-    made.state.cache.known = "unknown"
-    assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text == ""
+    made.state.cache.known = how["known"]
+    made.state.cache.inferred.off = how.get("off", False)
+    for name in ("observed", "phase", "software"):
+        setattr(made.state.server, name, how.get(name, getattr(made.state.server, name)))
+    text = forecast(made.state, Draft(user="question", policy_text=POLICY)).text
+    assert text == f"unknown: {why}; ≈502 tokens in all"
 
 
-def test_without_the_observer_nothing_is_said() -> None:
+def test_before_the_observer_speaks_nothing_is_known() -> None:
     made = Story()
     made.server(observed=False)
-    assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text == ""
+    text = forecast(made.state, Draft(user="question", policy_text=POLICY)).text
+    assert text.startswith("unknown: the observer has told nothing yet; ≈")
+
+
+# --- without the observer --------------------------------------------------------------------------------------------
+
+
+def stock(count: int = 2) -> Story:
+    """A server of somebody else that holds two policies of ours."""
+    made = Story()
+    made.tell(ServerTargeted(at_ns=made.tick(), origin="program", url="http://127.0.0.1:1", mode="attached"))
+    made.tell(ServerPhaseChanged(at_ns=made.tick(), origin="http", phase="ready"))
+    draft = Draft(user="question", policy_text=POLICY)
+    assert forecast(made.state, draft).text.startswith("unknown: nothing was answered yet")
+    made.tell(ServerIdentified(at_ns=made.tick(), origin="client", mlx_lm="0.32.2", software="mlx_lm"))
+    assert re.match(r"would read all ≈\d+ tokens anew \(inferred\)", forecast(made.state, draft).text)
+    made.state.cache.max_count = count
+    made.compose("a", system=POLICY, policy="word")
+    made.answer("a", prompt=502, cached=0)
+    made.compose("b", system="Warranty " * 100, policy="warranty")
+    made.answer("b", prompt=252, cached=0)
+    return made
+
+
+def test_without_the_observer_it_is_told_from_what_is_inferred() -> None:
+    made = stock()
+    view = forecast(made.state, Draft(user="other", policy_text=POLICY))
+    reused, total = figures(view.text)
+    assert "(#1, inferred), read ≈" in view.text
+    assert (abs(reused - 500) <= 2, abs(total - 502) <= 2) == (True, True)
+    assert view.more == ("✂ would evict word (#1, the one it reuses), 505 tokens: count 2 (inferred)",)
+    assert not forecast(stock(3).state, Draft(user="other", policy_text=POLICY)).more
+
+
+def test_requests_of_others_are_a_doubt_in_it() -> None:
+    made = stock()
+    line = LogLine(text='1.2.3.4 - - [29/Nov/2026 14:48:18] "POST /v1/completions HTTP/1.1" 200 -', kind="access")
+    made.tell(LogRead(at_ns=made.tick(), origin="log", lines=(line,) * 3))
+    view = forecast(made.state, Draft(user="other", policy_text=POLICY))
+    assert "(#1, inferred)" in view.text
+    assert view.more == (
+        "✂ would evict the oldest entry, maybe another client's: count 2 (inferred)",
+        "! others may have pushed #1 out since",
+    )
+
+
+# --- tokens of what is not stored ------------------------------------------------------------------------------------
+
+
+def test_the_tokens_of_a_policy_that_was_sent_are_known_though_it_is_not_stored() -> None:
+    made = observed()
+    send(made, "a", 1, "opened?")
+    made.evict(1, "a")
+    text = forecast(made.state, Draft(user="damaged?", policy_text=RULES)).text
+    assert text.startswith("would read all ≈")
+    assert abs(int(re.findall("≈(\\d+)", text)[0]) - len(f"<s>{RULES}<u>damaged?<a>") // PIECE) <= 2
+
+
+def test_a_policy_behind_other_text_is_counted_by_what_it_was() -> None:
+    made = stock()
+    made.state.labelled["word"] = ["a"]
+    text = forecast(
+        made.state, Draft(user="question", policy="word", policy_text=POLICY, before="Today is Monday.")
+    ).text
+    assert abs(int(re.findall("≈(\\d+)", text)[0]) - 506) <= 4
 
 
 # --- with the tokens of what was sent --------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from mlxcache_tui.core import events as ev
-from mlxcache_tui.core.present import cache_view, request_row
+from mlxcache_tui.core.by_policy import to_warm
+from mlxcache_tui.core.present import Presenter, cache_view, request_row
+from mlxcache_tui.core.reduce import apply
 from support.story import Story
 
 
@@ -82,8 +84,8 @@ def test_a_conversation_that_goes_on_swallows_what_it_began_with() -> None:
 
 def test_the_same_again_takes_its_own_place() -> None:
     story = stock()
-    for key in ("a", "b"):
-        sent(story, key)
+    for key, cached in (("a", 0), ("b", 99)):
+        sent(story, key, cached=cached)
     assert [row.made_by for row in cache_view(story.state).entries] == [2]
 
 
@@ -172,3 +174,154 @@ def test_before_0_31_there_is_one_queue_of_ten() -> None:
     sent(story, "a")
     assert cache_view(story.state).count == 1
     assert cache_view(story.state).max_count == 10
+
+
+# --- others use the server too ---------------------------------------------------------------------------------------
+
+POST = '127.0.0.1 - - [29/Nov/2026 14:48:18] "POST /v1/chat/completions HTTP/1.1" {} -'
+BEGAN = "2026-11-29 14:48:18,123 - INFO - Starting httpd at 127.0.0.1 on port 8080..."
+
+
+def log(story: Story, *lines: str) -> None:
+    told = tuple(ev.LogLine(text=line, kind="record" if line == BEGAN else "access") for line in lines)
+    story.tell(ev.LogRead(at_ns=story.tick(), origin="log", lines=told))
+
+
+def posted(story: Story, count: int = 1, status: int = 200) -> None:
+    log(story, *[POST.format(status)] * count)
+
+
+def two_of_ours() -> Story:
+    story = stock()
+    limit_to(story, 2)
+    for key in ("a", "b"):
+        sent(story, key, system=f"{key} " * 100, policy=key)
+        posted(story)
+    return story
+
+
+def test_own_lines_of_the_log_are_not_others() -> None:
+    story = two_of_ours()
+    assert [row.next_victim for row in cache_view(story.state).entries] == [True, False]
+    story.compose("failed", system="f")
+    story.end("failed", "failed")
+    sent(story, "c", system="b " * 100, policy="b", cached=90)
+    posted(story)
+    assert story.state.cache.inferred.others.count == 0
+
+
+def test_requests_of_others_put_older_entries_and_the_next_victim_in_doubt() -> None:
+    story = two_of_ours()
+    posted(story, 3)
+    posted(story, status=404)
+    view = cache_view(story.state)
+    assert view.note.startswith("≈ others use the server: 3 requests since #2")
+    assert [(row.doubtful, row.next_victim) for row in view.entries] == [(True, False)] * 2
+    sent(story, "c", system="c", policy="c")
+    posted(story)
+    assert {row.policy: row.doubtful for row in cache_view(story.state).entries} == {"a": False, "b": True, "c": False}
+    sent(story, "d", system="d", policy="d")
+    posted(story)
+    view = cache_view(story.state)
+    assert [row.next_victim for row in view.entries if row.gone is None] == [True, False], "ours fill it again"
+    assert view.note.startswith("≈ inferred from what was sent here")
+
+
+def test_what_others_sent_before_us_is_not_taken_for_ours() -> None:
+    story = stock()
+    log(story, POST.format(200), BEGAN, POST.format(200), POST.format(200))
+    assert story.state.cache.inferred.others.count == 2
+    sent(story, "a")
+    posted(story)
+    assert story.state.cache.inferred.others.count == 2
+    (row,) = cache_view(story.state).entries
+    assert (row.doubtful, row.next_victim) == (False, False)
+
+
+def test_an_entry_that_was_not_reused_is_gone() -> None:
+    story = two_of_ours()
+    posted(story, 3)
+    sent(story, "a2", "another", system="a " * 100, policy="a", cached=5)
+    view = cache_view(story.state)
+    assert view.note == "≈ a (#1) is gone: #3 reused 5 of its ≈96 tokens; others pushed it out"
+    assert {(row.made_by, row.gone, row.gone_text) for row in view.entries} == {
+        (2, None, ""),
+        (3, None, ""),
+        (1, "evicted", "≈ before #3"),
+    }
+    assert story.state.log.rows[-1].text == f"✂ {view.note}"
+    reason = story.state.requests["a2"].reason
+    assert reason is not None
+    assert (reason.kind, reason.detail, reason.inferred) == ("evicted", "evicted by other clients", True)
+    assert reason.evidence == ("≈96 tokens were stored for #1; the log tells of 3 requests of others since #2",)
+    assert not story.state.cache.evictions, "nobody saw it happen"
+    sent(story, "a3", "third", system="a " * 100, policy="a", cached=95)
+    assert story.state.cache.inferred.missed is None
+
+
+def test_without_a_log_the_contradiction_alone_shows_it() -> None:
+    story = stock()
+    sent(story, "a", system="a " * 100, policy="a")
+    sent(story, "a2", "another", system="a " * 100, policy="a", cached=5)
+    assert cache_view(story.state).note.endswith("somebody else, or a limit, pushed it out")
+    reason = story.state.requests["a2"].reason
+    assert reason is not None
+    assert reason.kind == "unknown"
+
+
+@pytest.mark.parametrize("near_miss", ["in flight", "segments", "other arguments", "reused"])
+def test_what_is_no_contradiction(near_miss: str) -> None:
+    story = stock()
+    system = "a " * 100
+    if near_miss == "in flight":
+        story.compose("a", system=system)
+        story.compose("a2", "another", system=system)
+        story.answer("a", prompt=100, cached=0)
+        story.answer("a2", prompt=100, cached=5)
+    else:
+        sent(story, "a", system=system)
+        if near_miss == "segments":
+            told = {"assistant": 1, "user": 1, "system": 1}
+            story.tell(ev.CacheCounted(at_ns=story.tick(), origin="log", count=3, gigabytes=0.0, by_type=told))
+        params = {"tools": [1]} if near_miss == "other arguments" else {}
+        sent(story, "a2", "another", system=system, params=params, cached=60 if near_miss == "reused" else 5)
+    assert story.state.cache.inferred.missed is None
+    assert {row.gone for row in cache_view(story.state).entries} == {None}
+
+
+# --- restarts --------------------------------------------------------------------------------------------------------
+
+
+def sample(story: Story, pid: int) -> None:
+    story.tell(ev.MemorySampled(at_ns=story.tick(), origin="memory", pid=pid, source="rss", bytes=1))
+
+
+def test_a_restart_is_shown_whole_and_offers_to_warm() -> None:
+    story, presenter = stock(), Presenter()
+    sample(story, 5)
+    sent(story, "a", system="a", policy="a")
+    assert not presenter.rows(story.state)[0].earlier
+    restart = ev.MemorySampled(at_ns=story.tick(), origin="memory", pid=6, source="rss", bytes=1)
+    assert apply(story.state, restart) >= {"requests", "cache", "log", "memory", "server"}
+    assert presenter.rows(story.state)[0].earlier
+    assert story.state.log.rows[-1].text.startswith("↻")
+    assert to_warm(story.state) == ("a",)
+    view = cache_view(story.state)
+    assert view.warnings[0].text == "w: warm again after the restart: a"
+    assert [row.warm_before for row in view.policies] == [True]
+    sent(story, "a2", "again", system="a", policy="a")
+    assert to_warm(story.state) == ()
+    assert not cache_view(story.state).warnings
+
+
+def test_where_the_process_cannot_be_seen_the_log_tells_of_a_restart() -> None:
+    story = stock()
+    log(story, BEGAN)
+    epoch = story.state.server.epoch
+    sent(story, "a", system="a", policy="a")
+    log(story, BEGAN)
+    assert (story.state.server.epoch, to_warm(story.state)) == (epoch + 1, ("a",))
+    assert story.state.cache.inferred.others.own == 0
+    sample(story, 7)
+    log(story, BEGAN)
+    assert story.state.server.epoch == epoch + 1, "its pid is the same"

@@ -14,7 +14,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return type(value).__name__, tuple(plain(getattr(value, name)) for name in value.__struct_fields__)
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value).__name__, tuple((field.name, plain(getattr(value, field.name))) for field in fields(value))
+        compared = (field.name for field in fields(value) if field.compare)
+        return type(value).__name__, tuple((name, plain(getattr(value, name))) for name in compared)
     if isinstance(value, dict):
         return tuple((plain(name), plain(part)) for name, part in value.items())
     if isinstance(value, list | tuple | deque):

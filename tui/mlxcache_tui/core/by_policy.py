@@ -37,13 +37,25 @@ def _row(state: SessionState, policy: str, records: list[EntryRecord], *, warm_b
     )
 
 
+def stored_by(state: SessionState) -> list[str]:
+    """Keys of the requests that made what is stored, as the observer told it, or else as it is inferred."""
+    seen = [record.key for record in state.cache.stored.values() if record.key is not None]
+    inferred = state.cache.inferred
+    guessed = inferred.model.stored if inferred.model is not None else []
+    return seen or [inferred.entries[kept.entry].key for kept in guessed]
+
+
 def to_warm(state: SessionState) -> tuple[str, ...]:
-    """Keys of requests whose system message was stored when the server ended and is not stored now."""
-    makers = (state.requests.get(record.key) for record in state.cache.stored.values() if record.key is not None)
+    """Keys of requests whose system message was stored when the server ended and is not stored now.
+
+    None where it would be of no use: nothing can be sent from here, or this server stores nothing.
+    """
+    cache = state.cache
+    if state.replayed or state.server.watch_only or 0 in (cache.max_count, cache.max_bytes):
+        return ()
+    makers = (state.requests.get(key) for key in stored_by(state))
     now = {maker.messages[0][1] for maker in makers if maker and maker.messages}
-    return tuple(
-        key for text_id, key in state.cache.warm_before.items() if text_id not in now and key in state.requests
-    )
+    return tuple(key for text_id, key in cache.warm_before.items() if text_id not in now and key in state.requests)
 
 
 def warming_drafts(state: SessionState) -> tuple[Draft, ...]:

@@ -1,29 +1,29 @@
 """What would happen if a draft were sent now: what the server would find, read anew and throw out, and what traps wait.
 
-A text that was sent before has tokens that are known; new text is estimated by this session's characters per token,
-those of plain letters and those of other scripts apart. All figures carry ≈.
+Tokens of what was sent before are known; of the rest they are estimated (`estimate`). Without the observer the entries
+are those that are inferred, and it says so. All figures carry ≈.
 """
 
 from dataclasses import dataclass
 
-from mlxcache_tui.core.cachemodel import next_victim
+from mlxcache_tui.core import infer
+from mlxcache_tui.core.cachemodel import next_victim, rule_of
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.commands import Draft
 from mlxcache_tui.core.diagnose import common_prefix
+from mlxcache_tui.core.estimate import difference, estimate, weight
 from mlxcache_tui.core.events import EntryType
+from mlxcache_tui.core.inferred import InferredEntry
 from mlxcache_tui.core.lens import PromptTexts
 from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
 from mlxcache_tui.core.units import human_bytes, human_duration
 from mlxcache_tui.core.views import ForecastView
 
-CHARACTERS_PER_TOKEN = 4.0
-"""For plain letters of which nothing was sent yet; replaced by what this session measured."""
-OTHER_CHARACTERS_PER_TOKEN = 1.0
-"""The same for other scripts."""
 CANDIDATES = 4
 """Requests whose text is compared with the draft's: comparing long prompts at each key must not be felt."""
 DEADLY = frozenset({"0.31.3", "0.32.0", "0.32.1", "0.32.2"})
 """Versions whose worker dies when a prompt equals a stored sequence that cannot be cut back."""
+_GONE = ("none", "exited", "unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +39,91 @@ class Match:
 
 def forecast(state: SessionState, draft: Draft, texts: PromptTexts) -> ForecastView:
     """What would be reused from which entry, read anew in what time; then what would be evicted, and the traps."""
-    if state.cache.known != "observer" or not (draft.system or draft.user):
+    if not (draft.system or draft.user):
         return ForecastView(text="")
-    best = max(_matches(state, draft, texts), key=lambda match: (match.reused, match.record.inserted_ns), default=None)
-    total = best.total if best else _estimate(state, draft.system + draft.user, texts)
+    stored = _stored(state)
+    if (why := _why_unknown(state)) is not None:
+        total = _whole(state, draft, texts)
+        return ForecastView(
+            text=f"unknown: {why}; ≈{total} tokens in all", more=tuple(_traps(state, draft, None, total))
+        )
+    matches = _matches(state, draft, texts, stored)
+    best = max(matches, key=lambda match: (match.reused, match.record.inserted_ns), default=None)
+    total = best.total if best else _whole(state, draft, texts)
     reused = best.reused if best else 0
     wait = _seconds(state, total - reused)
     took = f", ≈{human_duration(wait)}" if wait is not None else ""
     if best is None or not reused:
-        text = f"would read all ≈{total} tokens anew{took}"
+        known = "" if _is_seen(state) else " (inferred)"
+        text = f"would read all ≈{total} tokens anew{took}{known}"
     else:
-        text = f"would reuse ≈{reused} of ≈{total} ({_maker(best.record)}), read ≈{total - reused}{took}"
-    lines = [*_evictions(state, draft, best), *_traps(state, draft, best, total)]
+        source = _maker(best.record) + ("" if _is_seen(state) else ", inferred")
+        text = f"would reuse ≈{reused} of ≈{total} ({source}), read ≈{total - reused}{took}"
+    lines = [*_evictions(state, draft, best, stored), *_traps(state, draft, best, total)]
     return ForecastView(text=text, more=tuple(lines))
+
+
+def _why_unknown(state: SessionState) -> str | None:
+    """Why it is not known what is stored; None where it is, or can be inferred."""
+    server, inferred = state.server, state.cache.inferred
+    if _is_seen(state):
+        return None
+    if server.phase in _GONE:
+        return "no server answers"
+    if server.observed:
+        return f"the entries of mlx-lm {server.mlx_lm} cannot be watched"
+    if server.software not in (None, "mlx_lm"):
+        return f"{server.software} does not say what it holds"
+    if inferred.off:
+        return "the observer is gone"
+    if server.mode == "launched":
+        return "the observer has told nothing yet"
+    if server.mlx_lm is None:
+        return "nothing was answered yet"
+    return None if rule_of(server.mlx_lm) else f"the rule of the cache of mlx-lm {server.mlx_lm} is not known"
+
+
+def _is_seen(state: SessionState) -> bool:
+    return state.cache.known == "observer"
+
+
+def _stored(state: SessionState) -> list[EntryRecord]:
+    """What is stored, oldest first; without the observer as it is inferred, sizes unknown (0)."""
+    if _is_seen(state):
+        return list(state.cache.stored.values())
+    inferred = state.cache.inferred
+    if inferred.model is None:
+        return []
+    return [_inferred_record(state, inferred.entries[kept.entry]) for kept in inferred.model.stored]
+
+
+def _inferred_record(state: SessionState, entry: InferredEntry) -> EntryRecord:
+    tokens, maker = entry.tokens, state.requests.get(entry.key)
+    if tokens is None and maker is not None:  # of the system message alone: nobody counted it
+        tokens = estimate(state, "".join(state.message_text(i) for role, i in maker.messages if role == "system"))
+    return EntryRecord(
+        entry=entry.entry,
+        type=entry.type,
+        tokens=tokens or 0,
+        bytes=0,
+        inserted_ns=entry.inserted_ns,
+        key=entry.key,
+        model=None,
+        trimmable=None,
+        made_by=entry.made_by,
+        policy=entry.policy,
+    )
 
 
 # --- what would be reused --------------------------------------------------------------------------------------------
 
 
-def _matches(state: SessionState, draft: Draft, texts: PromptTexts) -> list[Match]:
+def _matches(state: SessionState, draft: Draft, texts: PromptTexts, stored: list[EntryRecord]) -> list[Match]:
     found = []
     compared: dict[str, tuple[int, int, bool] | None] = {}
     roles = _roles(draft)
     first = (roles[0], text_id_of(draft.system or draft.user))
-    records = [record for record in state.cache.stored.values() if record.key in state.requests]
+    records = [record for record in stored if record.key in state.requests]
     alike = [record for record in records if state.requests[record.key or ""].messages[:1] == (first,)]
     for record in reversed(alike or records):
         key = record.key or ""
@@ -90,14 +151,14 @@ def _compare(
     ours = [draft.system, draft.user] if len(roles) == 2 else [draft.user]
     whole = _in_template(known.text, theirs, ours) if known is not None else None
     if known is None or whole is None:
-        return _by_characters(request, theirs, ours)
+        return _by_characters(state, request, theirs, ours)
     if whole == known.text:
         return len(known.tokens), len(known.tokens), True
     characters = common_prefix(whole, known.text)
     shared = known.whole_tokens(characters)
     tail = _common_end(whole[characters:], known.text[characters:])
     rest = known.whole_tokens(len(known.text)) - known.whole_tokens(len(known.text) - tail)
-    middle = _estimate(state, whole[characters : len(whole) - tail], texts)
+    middle = estimate(state, whole[characters : len(whole) - tail])
     return shared, shared + middle + rest, False
 
 
@@ -118,19 +179,38 @@ def _common_end(a: str, b: str) -> int:
     return common_prefix(a[::-1], b[::-1])
 
 
-def _by_characters(request: RequestState, theirs: list[str], ours: list[str]) -> tuple[int, int, bool] | None:
-    """Where only the number of tokens is known: the request's own characters per token."""
+def _by_characters(
+    state: SessionState, request: RequestState, theirs: list[str], ours: list[str]
+) -> tuple[int, int, bool] | None:
+    """Where only the number of tokens is known: divided by the characters of each script."""
     if not request.prompt_tokens or not "".join(theirs):
         return None
-    ratio = len("".join(theirs)) / request.prompt_tokens
-    same = 0
-    for old, new in zip(theirs, ours, strict=True):
-        same += common_prefix(old, new)
-        if old != new:
-            break
     if theirs == ours:
         return request.prompt_tokens, request.prompt_tokens, True
-    return round(same / ratio), max(1, round(len("".join(ours)) / ratio)), False
+    same = []
+    for old, new in zip(theirs, ours, strict=True):
+        same.append(new[: common_prefix(old, new)])
+        if old != new:
+            break
+    shared = int(request.prompt_tokens * weight(state, same) / weight(state, theirs))
+    return shared, max(shared + 1, request.prompt_tokens + difference(state, ours, theirs)), False
+
+
+def _whole(state: SessionState, draft: Draft, texts: PromptTexts) -> int:
+    """Tokens of the draft's prompt: counted as far as it has the text of one that was sent, else estimated."""
+    roles = _roles(draft)
+    ours = [draft.system, draft.user] if len(roles) == 2 else [draft.user]
+    same = state.beginnings.get((roles[0], text_id_of(ours[0])), [])
+    alike = state.labelled.get(draft.policy, []) if draft.policy is not None else []
+    for key in (*reversed(same[-CANDIDATES:]), *reversed(alike[-CANDIDATES:])):
+        request = state.requests[key]
+        compared = _compare(state, request, draft, roles, texts)
+        if compared is not None:
+            return compared[1]
+        if request.prompt_tokens and request.messages:
+            theirs = [state.message_text(text_id) for _, text_id in request.messages]
+            return max(1, request.prompt_tokens + difference(state, ours, theirs))
+    return sum(estimate(state, text) for text in ours)
 
 
 def _roles(draft: Draft) -> tuple[str, ...]:
@@ -145,25 +225,6 @@ def _trimmable(state: SessionState, record: EntryRecord) -> bool:
 def _head(state: SessionState) -> int:
     loaded = state.server.loaded
     return (loaded.head_tokens or 0) if loaded else 0
-
-
-def _estimate(state: SessionState, text: str, texts: PromptTexts) -> int:
-    """Tokens of a text that was not sent before."""
-    for request in reversed(state.requests.values()):
-        if request.lookup is not None and request.counts:
-            texts.of(state, request.key)
-            break
-    plain, other = texts.characters_per_token()
-    foreign = sum(not character.isascii() for character in text) if not text.isascii() else 0
-    tokens = (len(text) - foreign) / (plain or _session_ratio(state) or CHARACTERS_PER_TOKEN)
-    return round(tokens + foreign / (other or OTHER_CHARACTERS_PER_TOKEN))
-
-
-def _session_ratio(state: SessionState) -> float | None:
-    for request in reversed(state.requests.values()):
-        if request.counts and request.prompt_tokens and request.messages:
-            return sum(len(state.message_text(text_id)) for _, text_id in request.messages) / request.prompt_tokens
-    return None
 
 
 def _seconds(state: SessionState, tokens: int) -> float | None:
@@ -181,11 +242,16 @@ def _maker(record: EntryRecord) -> str:
 # --- what would go, and what waits -----------------------------------------------------------------------------------
 
 
-def _evictions(state: SessionState, draft: Draft, best: Match | None) -> list[str]:
+def _evictions(state: SessionState, draft: Draft, best: Match | None, stored: list[EntryRecord]) -> list[str]:
     cache = state.cache
-    gone = _by_count(state, draft, best)
-    rule = f"count {cache.max_count}"
-    if not gone and cache.max_bytes is not None and sequential_cause(state, draft) is None:
+    model = None if _is_seen(state) else cache.inferred.model
+    limit = model.max_count if model else cache.max_count
+    gone = _by_count(state, draft, best, stored, limit)
+    rule = f"count {limit}" + (" (inferred)" if model else "")
+    if model and cache.inferred.others.count and infer.next_out(cache.inferred) is None:
+        full = max(len(stored), cache.counted.count if cache.counted else 0) >= model.max_count
+        return [f"✂ would evict the oldest entry, maybe another client's: {rule}"] if full else []
+    if not gone and not model and cache.max_bytes is not None and sequential_cause(state, draft) is None:
         gone, rule = _by_bytes(state, best), f"bytes {human_bytes(cache.max_bytes)}"
     if not gone:
         return []
@@ -196,13 +262,14 @@ def _evictions(state: SessionState, draft: Draft, best: Match | None) -> list[st
     return [f"✂ would evict {who}, {first.tokens} tokens{more}: {rule}"]
 
 
-def _by_count(state: SessionState, draft: Draft, best: Match | None) -> list[EntryRecord]:
+def _by_count(
+    state: SessionState, draft: Draft, best: Match | None, stored: list[EntryRecord], limit: int | None
+) -> list[EntryRecord]:
     """The rule played with what the request would store: one entry; each segment, where entries cannot be cut back."""
-    cache = state.cache
-    if not cache.max_count or (best is not None and best.equal):
+    if not limit or (best is not None and best.equal):
         # The same prompt gives the same answer, whose entry takes the old one's place.
         return []
-    order: list[tuple[int, EntryType]] = [(record.entry, record.type) for record in cache.stored.values()]
+    order: list[tuple[int, EntryType]] = [(record.entry, record.type) for record in stored]
     kinds: list[EntryType] = ["assistant"]
     if state.server.loaded and state.server.loaded.trimmable is False and sequential_cause(state, draft) is None:
         kinds = (
@@ -213,11 +280,10 @@ def _by_count(state: SessionState, draft: Draft, best: Match | None) -> list[Ent
     gone = []
     for number, kind in enumerate(kinds, 1):
         order.append((-number, kind))
-        if len(order) > cache.max_count:
+        if len(order) > limit:
             victim = next_victim(order)
             order = [pair for pair in order if pair[0] != victim]
-            if victim is not None and victim in cache.stored:
-                gone.append(cache.stored[victim])
+            gone += [record for record in stored if record.entry == victim]
     return gone
 
 
@@ -250,6 +316,8 @@ def sequential_cause(state: SessionState, draft: Draft) -> str | None:
 
 def _traps(state: SessionState, draft: Draft, best: Match | None, total: int) -> list[str]:
     cache, traps = state.cache, []
+    if best is not None and not _is_seen(state) and infer.is_doubtful(cache.inferred, best.record.entry):
+        traps.append(f"! others may have pushed {_maker(best.record)} out since")
     sizes = [record.bytes / record.tokens for record in cache.stored.values() if record.tokens]
     if sizes and cache.max_bytes is not None and sizes[-1] * (total + draft.max_tokens) > cache.max_bytes:
         size = human_bytes(sizes[-1] * (total + draft.max_tokens))

@@ -1,17 +1,22 @@
 """What a server without the observer probably holds: our own requests, put through the rule of its version.
 
 Everything here is inferred (≈). What is taken for granted: that every layer can be cut back (plain KV), that nobody
-else sends requests, and the default limit where the flags are not known. The counters that the server prints to its
-log show where that is wrong: `counted` keeps both numbers.
+else sends requests, and the default limit where the flags are not known. Where that is wrong shows in three places:
+the counters that the server prints to its log (`counted` keeps both numbers), access lines of requests that are not
+ours (`logged`: from then on older entries and the next victim are in doubt), and a request that reuses less than an
+entry holds (`missing`: that entry is gone).
 """
 
 import json
+import re
 
 from mlxcache_tui.core import tally
 from mlxcache_tui.core.cachemodel import CacheModel, Change, Rule, rule_of
-from mlxcache_tui.core.events import CacheCounted
+from mlxcache_tui.core.estimate import weight
+from mlxcache_tui.core.events import CacheCounted, LogLine
+from mlxcache_tui.core.inferred import InferredCache, InferredEntry, Missed
 from mlxcache_tui.core.log_rows import mark
-from mlxcache_tui.core.state import EvictionRecord, InferredCache, InferredEntry, Reason, RequestState, SessionState
+from mlxcache_tui.core.state import EvictionRecord, Reason, RequestState, SessionState
 from mlxcache_tui.core.views import MemoryMark
 
 DEFAULT_COUNT = 10
@@ -20,11 +25,16 @@ KEPT_COUNTS = 100
 """The server prints its counters for each request: where no log is read they never come."""
 KEPT_ENTRIES = 1_000
 """Entries of which it is remembered what became of them."""
+MISSED_TOKENS = 32
+"""By how much reuse must fall short of half of what an entry holds: estimates are not exact."""
+_COMPLETION = re.compile(r'"POST \S*/completions\S* HTTP/[\d.]+" 200 ')
+_STARTS = re.compile(r" - Starting httpd at ")
 _TEMPLATE_PARAMS = ("model", "chat_template_kwargs", "tools", "adapters", "draft_model")
 
 
 def sent(state: SessionState, request: RequestState) -> None:
     """A request of ours goes out: the server prints its counters before it looks this one up."""
+    state.cache.inferred.others.own += 1
     model = _model(state)
     if model is not None:
         counts = state.cache.inferred.counts
@@ -52,9 +62,14 @@ def prompt_read(state: SessionState, request: RequestState, *, reasons: bool) ->
 
 def ended(state: SessionState, request: RequestState) -> None:
     """A request of ours is over: its whole conversation is stored, if this version does so for this outcome."""
+    others = state.cache.inferred.others
+    refused = request.outcome == "failed" if request.status is None else request.status != 200
+    if refused and request.stamps.sent is not None and request.epoch == state.server.epoch:
+        others.own = max(0, others.own - 1)  # no line of the log stands for it
     model = _model(state)
     if model is None:
         return
+    _drop_missing(state, request, model)
     cut_short = request.outcome in ("cancelled", "cut") and request.stamps.first_token is not None
     if request.outcome == "done" or (cut_short and _keeps_what_was_cut(model.rule, request)):
         answer = request.reasoning + request.answer + request.tools
@@ -75,19 +90,128 @@ def counted(state: SessionState, event: CacheCounted) -> None:
     del counts[: counts.index(event.count) if event.count in counts else -1]
 
 
+def logged(state: SessionState, lines: tuple[LogLine, ...]) -> bool:
+    """Lines of the log: completions that are not ours, by their number; whether a server process began in them."""
+    others, began = state.cache.inferred.others, False
+    for line in lines:
+        if line.kind == "access":
+            others.posts += _COMPLETION.search(line.text) is not None
+        elif line.kind == "record" and _STARTS.search(line.text):
+            others.posts, began = 0, True
+    if others.posts - others.own > others.count:
+        model = state.cache.inferred.model
+        if not others.count:
+            others.since = max((request.number for request in state.requests.values() if request.ours), default=0)
+        others.count = others.posts - others.own
+        others.mark = model.inserted if model else 0
+    return began
+
+
+def is_doubtful(inferred: InferredCache, entry: int) -> bool:
+    """Whether requests of others may have pushed an entry out."""
+    return inferred.others.count > 0 and entry <= inferred.others.mark
+
+
+def next_out(inferred: InferredCache) -> int | None:
+    """The entry that goes next; None where nothing is stored, or where it may be one that others stored."""
+    model = inferred.model
+    if model is None:
+        return None
+    ours = len(model.stored) >= model.max_count and not any(is_doubtful(inferred, kept.entry) for kept in model.stored)
+    return model.victim() if ours or not inferred.others.count else None
+
+
+def missing(state: SessionState, request: RequestState) -> tuple[list[InferredEntry], int]:
+    """Entries that the rule says were stored when a request was sent, yet it did not reuse them; and what they hold.
+
+    The number is about how many of its tokens the server would have found.
+    """
+    model, cached, sent_ns = state.cache.inferred.model, request.cached_tokens, request.stamps.sent
+    if model is None or cached is None or sent_ns is None or not request.prompt_tokens or _keeps_segments(state):
+        return [], 0
+    found, most = [], 0
+    for kept in model.stored:
+        entry = state.cache.inferred.entries[kept.entry]
+        maker = state.requests.get(entry.key)
+        if maker is None or maker is request or entry.inserted_ns > sent_ns:
+            continue
+        expected = _expected(state, request, maker)
+        if expected >= 2 * cached + MISSED_TOKENS:
+            found.append(entry)
+            most = max(most, expected)
+    return found, most
+
+
+def _keeps_segments(state: SessionState) -> bool:
+    """Whether entries of this model cannot be cut back: the server keeps those of segments beside the whole ones."""
+    counted = state.cache.counted
+    return counted is not None and any(counted.by_type.get(kind) for kind in ("user", "system"))
+
+
+def _expected(state: SessionState, request: RequestState, maker: RequestState) -> int:
+    """About how many tokens of a request's prompt are whole messages that another one has in front, too."""
+    if _head(request) != _head(maker):
+        return 0
+    same = 0
+    for ours, theirs in zip(request.messages, maker.messages, strict=False):
+        if ours != theirs:
+            break
+        same += 1
+    texts = [state.message_text(text_id) for _, text_id in request.messages]
+    whole = weight(state, texts)
+    return int((request.prompt_tokens or 0) * weight(state, texts[:same]) / whole) if whole else 0
+
+
+def _drop_missing(state: SessionState, request: RequestState, model: CacheModel) -> None:
+    """Take out what was found to be gone, and say so."""
+    inferred = state.cache.inferred
+    gone, expected = missing(state, request)
+    inferred.missed = None
+    for entry in gone:
+        model.stored = [kept for kept in model.stored if kept.entry != entry.entry]
+        entry.gone, entry.gone_ns, entry.missed_by = "evicted", state.now_ns, request.number
+        inferred.evicted.append(entry)
+    if gone:
+        last, cached = gone[-1], request.cached_tokens or 0
+        inferred.missed = Missed(request.number, cached, expected, last.policy, last.made_by)
+        mark(state, f"✂ {missed_text(inferred.missed, others=inferred.others.count)}", request.number)
+
+
+def missed_text(missed: Missed, *, others: int) -> str:
+    """What was found to be gone, in a line."""
+    why = "others pushed it out" if others else "somebody else, or a limit, pushed it out"
+    reused = f"#{missed.number} reused {missed.cached} of its ≈{missed.expected} tokens"
+    return f"≈ {missed.policy} (#{missed.made_by}) is gone: {reused}; {why}"
+
+
 def reason_of_loss(state: SessionState, earlier: RequestState, request: RequestState) -> Reason | None:
     """The reason `evicted`, if every entry that carried what `earlier` and others sent under its first message was.
 
     None if some of it was stored when `request` was sent, or if it is not known that any ever was.
     """
+    gone, expected = missing(state, request)
+    others = state.cache.inferred.others
+    if gone and others.count:
+        since = f" since #{others.since}" if others.since else ""
+        text = f"≈{expected} tokens were stored for #{gone[-1].made_by}; the log tells of {requests_text(others.count)}"
+        detail = "evicted by other clients"
+        return Reason("evicted", detail, (f"{text} of others{since}",), earlier.number, inferred=True)
     lost = _lost_entry(state, earlier, request)
     model = state.cache.inferred.model
     if lost is None or model is None:
         return None
+    if lost.missed_by is not None:
+        text = f"the entry of #{lost.made_by} was gone when #{lost.missed_by} was sent"
+        return Reason("evicted", f"evicted before #{lost.missed_by}", (text,), earlier.number, inferred=True)
     by, limit = state.number_of(lost.gone_by), model.max_count
     text = f"by this version's rule #{by} pushed the entry of #{lost.made_by} out: count limit {limit}"
     detail = f"evicted by #{by} (count {limit})"
     return Reason("evicted", detail, (text,), earlier.number, evicted_by=by, rule="count", inferred=True)
+
+
+def requests_text(count: int) -> str:
+    """`1 request`, `3 requests`."""
+    return f"{count} request{'s' * (count != 1)}"
 
 
 def _lost_entry(state: SessionState, earlier: RequestState, request: RequestState) -> InferredEntry | None:

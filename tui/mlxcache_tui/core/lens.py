@@ -29,9 +29,6 @@ class PromptText:
     data: bytes
     ends: "array[int]"
     text: str
-    plain_tokens: int
-    """Tokens of plain letters only; the others hold bytes of other scripts."""
-    plain_bytes: int
 
     def characters(self, tokens: int) -> int:
         """How many whole characters the first `tokens` tokens hold: a token may end inside a character."""
@@ -85,14 +82,6 @@ class PromptTexts:
                 self._kept.popitem(last=False)
         return text
 
-    def characters_per_token(self) -> tuple[float | None, float | None]:
-        """Of the kept prompts: for plain letters, and for other scripts; None where there were none of them."""
-        kept = self._kept.values()
-        tokens, characters = sum(t.plain_tokens for t in kept), sum(t.plain_bytes for t in kept)
-        others = sum(len(t.tokens) for t in kept) - tokens
-        rest = sum(len(t.text) for t in kept) - characters
-        return (characters / tokens if tokens else None), (rest / others if others else None)
-
 
 def _prompt_text(state: SessionState, request: RequestState) -> PromptText | None:
     tokens = prompt_tokens(request)
@@ -100,7 +89,6 @@ def _prompt_text(state: SessionState, request: RequestState) -> PromptText | Non
     if tokens is None or names is None:
         return None
     pieces, ends, end = [], array("q"), 0
-    plain_tokens = plain_bytes = 0
     for token in tokens:
         piece = names.get(token)
         if piece is None:
@@ -108,12 +96,9 @@ def _prompt_text(state: SessionState, request: RequestState) -> PromptText | Non
         pieces.append(piece)
         end += len(piece)
         ends.append(end)
-        if piece.isascii():
-            plain_tokens += 1
-            plain_bytes += len(piece)
     data = b"".join(pieces)
     text = data.decode("utf-8", "surrogateescape")
-    return PromptText(tokens, data, ends, text, plain_tokens, plain_bytes)
+    return PromptText(tokens, data, ends, text)
 
 
 # --- the view --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from typing import Literal
 from mlxcache_tui.core import metrics
 from mlxcache_tui.core.by_policy import policy_rows
 from mlxcache_tui.core.cachemodel import ORDER, CacheModel, next_victim
-from mlxcache_tui.core.state import EntryRecord, InferredEntry, RequestState, SessionState
+from mlxcache_tui.core.infer import is_doubtful, missed_text, next_out, requests_text
+from mlxcache_tui.core.inferred import InferredEntry
+from mlxcache_tui.core.state import EntryRecord, RequestState, SessionState
 from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import (
     CacheView,
@@ -149,15 +151,15 @@ def cache_view(state: SessionState) -> CacheView:
         bytes=cache.bytes if observed else (int(cache.counted.gigabytes * 1e9) if cache.counted else None),
         max_bytes=cache.max_bytes,
         counted_text=_counted_text(state),
-        warnings=warnings(state) if observed else (),
-        policies=policy_rows(state) if observed else (),
+        warnings=warnings(state),
+        policies=policy_rows(state),
     )
 
 
 def _inferred_view(state: SessionState, model: CacheModel) -> CacheView:
     """What the rule says of our own requests; see `infer`."""
     inferred = state.cache.inferred
-    victim = model.victim()
+    victim = next_out(inferred)
     order = sorted(model.stored, key=lambda kept: ORDER.index(kept.type))
     entries = [inferred.entries[kept.entry] for kept in order]
     return CacheView(
@@ -169,14 +171,23 @@ def _inferred_view(state: SessionState, model: CacheModel) -> CacheView:
         bytes=None,
         max_bytes=state.cache.max_bytes,
         counted_text=_counted_text(state),
+        warnings=warnings(state),
+        policies=policy_rows(state),
     )
 
 
 def _inferred_note(state: SessionState, model: CacheModel) -> str:
-    if (differs := state.cache.inferred.disagreement) is not None:
-        ours, theirs = differs
-        why = "others use the server too, or its limits differ"
+    inferred = state.cache.inferred
+    others = inferred.others
+    if inferred.missed is not None:
+        return missed_text(inferred.missed, others=others.count)
+    if inferred.disagreement is not None:
+        ours, theirs = inferred.disagreement
+        why = "others use the server too" if others.count else "others use the server too, or its limits differ"
         return f"≈ {ours} inferred before the last request, but the log counted {theirs}: {why}"
+    if others.count and next_out(inferred) is None:
+        since = f" since #{others.since}" if others.since else ""
+        return f"≈ others use the server: {requests_text(others.count)}{since}; they may have pushed out what is older"
     assumed = "" if state.cache.max_count is not None else f", limit {model.max_count} assumed"
     return f"≈ inferred from what was sent here by the rule of mlx-lm {state.server.mlx_lm}{assumed}"
 
@@ -184,6 +195,9 @@ def _inferred_note(state: SessionState, model: CacheModel) -> str:
 def _inferred_row(state: SessionState, entry: InferredEntry, *, victim: int | None) -> EntryRow:
     by = state.number_of(entry.gone_by)
     limit = state.cache.inferred.model.max_count if state.cache.inferred.model else None
+    gone_text = ""
+    if entry.gone is not None:
+        gone_text = f"≈ by #{by} · count {limit}" if entry.missed_by is None else f"≈ before #{entry.missed_by}"
     return EntryRow(
         entry=entry.entry,
         type=entry.type,
@@ -195,7 +209,8 @@ def _inferred_row(state: SessionState, entry: InferredEntry, *, victim: int | No
         used_by=(),
         next_victim=entry.entry == victim and entry.gone is None,
         gone=entry.gone,
-        gone_text=f"≈ by #{by} · count {limit}" if entry.gone else "",
+        gone_text=gone_text,
+        doubtful=entry.gone is None and is_doubtful(state.cache.inferred, entry.entry),
     )
 
 

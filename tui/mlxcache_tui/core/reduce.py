@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args
 
-from mlxcache_tui.core import bounds, reduce_cache, reduce_requests, tally
+from mlxcache_tui.core import bounds, infer, reduce_cache, reduce_requests, tally
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.inferred import InferredCache
 from mlxcache_tui.core.last_words import cause_of, explain
 from mlxcache_tui.core.log_rows import append_lines, mark, own_line
-from mlxcache_tui.core.state import InferredCache, SessionState
+from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.text import short_model
 from mlxcache_tui.core.views import MemoryMark, NoticeView
 
@@ -19,14 +20,18 @@ _NOTHING: frozenset[Part] = frozenset()
 _SERVER: frozenset[Part] = frozenset({"server"})
 _LOG: frozenset[Part] = frozenset({"log"})
 _MEMORY: frozenset[Part] = frozenset({"memory"})
+_LOG_AND_CACHE: frozenset[Part] = frozenset({"log", "cache"})
 _ALL_BUT_REQUESTS: frozenset[Part] = frozenset({"server", "cache", "memory", "log"})
+_ALL: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 
 
 def apply(state: SessionState, event: ev.AnyEvent) -> frozenset[Part]:
     """Fold one event into the state; returns the parts of the screen that it touches."""
     if event.at_ns > state.now_ns:
         state.now_ns = event.at_ns
-    return _FOLDS[type(event)](state, event)
+    epoch = state.server.epoch
+    parts = _FOLDS[type(event)](state, event)
+    return parts if state.server.epoch == epoch else _ALL  # what all rows and entries say is another thing now
 
 
 _Sample = ev.LogRead | ev.LogOwned | ev.MemorySampled | ev.MlxMemorySampled
@@ -35,7 +40,11 @@ _Sample = ev.LogRead | ev.LogOwned | ev.MemorySampled | ev.MlxMemorySampled
 def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
     match event:
         case ev.LogRead(lines=lines, replace_last=replace_last):
+            goes_on = state.log.read
             append_lines(state, lines, replace_last=replace_last)
+            if state.server.mode == "attached" and not state.server.observed:
+                _read_unobserved(state, event, goes_on=goes_on)
+                return _LOG_AND_CACHE
             return _LOG
         case ev.LogOwned(key=key, text=text):
             own_line(state, key, text)
@@ -51,6 +60,14 @@ def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
             state.memory.mlx = event
             state.memory.mlx_peak = max(event.peak, state.memory.mlx_peak or 0)
             return _MEMORY
+
+
+def _read_unobserved(state: SessionState, event: ev.LogRead, *, goes_on: bool) -> None:
+    """What the log tells of a server without the observer: others' requests; that it began anew, where no pid does."""
+    inferred = state.cache.inferred
+    known = goes_on and (inferred.model is not None or inferred.others.own > 0)
+    if infer.logged(state, event.lines) and known and state.server.pid is None:
+        _restarted(state, event.at_ns)
 
 
 _Session = ev.SessionStarted | ev.PolicyKnown | ev.TextKept | ev.Noticed | ev.EventsLost | ev.SourceFailed
@@ -206,10 +223,16 @@ def _new_process(state: SessionState, pid: int, at_ns: int) -> None:
     if server.pid is None and server.mode == "attached":
         server.pid = pid
         return
-    if server.pid is not None:
-        state.memory.marks.append(MemoryMark(at_ns=at_ns, kind="restart"))
-        mark(state, "↻ the server is another process now: its cache starts empty")
-    server.pid = pid
+    known, server.pid = server.pid, pid
+    if known is None:
+        _empty(state)
+    else:
+        _restarted(state, at_ns)
+
+
+def _restarted(state: SessionState, at_ns: int) -> None:
+    state.memory.marks.append(MemoryMark(at_ns=at_ns, kind="restart"))
+    mark(state, "↻ the server is another process now: its cache starts empty")
     _empty(state)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from mlxcache_tui.core import bounds, infer, tally
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.by_policy import stored_by
 from mlxcache_tui.core.diagnose import diagnose_observed
 from mlxcache_tui.core.log_rows import mark
 from mlxcache_tui.core.state import (
@@ -77,7 +78,7 @@ def take_limits(state: SessionState, flags: dict[str, Any]) -> None:
 
 def remember_warm(state: SessionState) -> None:
     """Before the entries of a server that ended are forgotten: which system messages were stored there."""
-    makers = [state.requests.get(record.key) for record in state.cache.stored.values() if record.key is not None]
+    makers = [state.requests.get(key) for key in stored_by(state)]
     warm = {maker.messages[0][1]: maker.key for maker in makers if maker and maker.number and _has_system(maker)}
     if warm:
         state.cache.warm_before = warm

@@ -5,7 +5,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mlxcache_tui.core.cachemodel import CacheModel
 from mlxcache_tui.core.events import (
     CacheCounted,
     EntryType,
@@ -17,11 +16,11 @@ from mlxcache_tui.core.events import (
     ServerPhase,
 )
 from mlxcache_tui.core.figures import Tally
+from mlxcache_tui.core.inferred import EVICTED_ENTRIES, InferredCache
 from mlxcache_tui.core.views import LogRow, MemoryMark, NoticeView, ReasonKind
 
 LOG_LINES = 5_000
 MEMORY_SAMPLES = 1_200
-EVICTED_ENTRIES = 5
 SWALLOWED_ENTRIES = 2
 """Each request on a trimmable model leaves two of these: more would push the evictions out of sight."""
 NOTICES = 200
@@ -243,37 +242,6 @@ class EvictionRecord:
 
 
 @dataclass(slots=True)
-class InferredEntry:
-    """An entry that the rule says is stored, or was; numbers of the model, not of the server."""
-
-    entry: int
-    type: EntryType
-    tokens: int | None
-    key: str
-    made_by: int
-    policy: str
-    inserted_ns: int
-    gone: Literal["evicted", "swallowed"] | None = None
-    gone_ns: int | None = None
-    gone_by: str | None = None
-
-
-@dataclass(slots=True)
-class InferredCache:
-    """The prompt cache as `infer` makes it out, without an observer; no model until the version is known."""
-
-    model: CacheModel | None = None
-    entries: dict[int, InferredEntry] = field(default_factory=dict)
-    evicted: deque[InferredEntry] = field(default_factory=lambda: deque(maxlen=EVICTED_ENTRIES))
-    counts: list[int] = field(default_factory=list)
-    """How many it held when each request was sent, since the server last printed its counters."""
-    disagreement: tuple[int, int] | None = None
-    """How many it held before the last request and how many the server counted, where these do not go together."""
-    off: bool = False
-    """This process is or was observed: what it holds was known, and is not to be guessed from a part of its life."""
-
-
-@dataclass(slots=True)
 class CacheState:
     """The prompt cache. `stored` and `records` are empty without an observer."""
 
@@ -367,6 +335,8 @@ class SessionState:
     """Keys of requests by their first message, and by their policy if it is a known one; `core.alike` keeps both."""
     labelled: dict[str, list[str]] = field(default_factory=dict)
     bounded: bool = field(default=True, compare=False)
+    replayed: bool = field(default=False, compare=False)
+    """Nothing can be sent: it is a recording that is looked at."""
     let_go: int = 0
     """Requests that are in the session file only."""
     size: int = 0

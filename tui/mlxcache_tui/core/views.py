@@ -107,6 +107,8 @@ class EntryRow(View, frozen=True, kw_only=True):
     gone: Literal["evicted", "swallowed"] | None
     gone_text: str
     """`by #7 · count 2`, or `in a longer entry of #3`; empty while it is stored."""
+    doubtful: bool = False
+    """Inferred, and other clients may have pushed it out since."""
 
 
 class WarningView(View, frozen=True, kw_only=True):
@@ -288,7 +290,7 @@ class NoticeView(View, frozen=True, kw_only=True):
 
 
 class ForecastView(View, frozen=True, kw_only=True):
-    """What would happen if the composer's text were sent now; empty text: nothing can be said."""
+    """What would happen if the composer's text were sent now; the text is empty only where there is none to send."""
 
     text: str
     more: tuple[str, ...] = ()

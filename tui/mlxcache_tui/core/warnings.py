@@ -20,7 +20,9 @@ RISE_SHARE, RISE_BYTES = 0.10, 32 << 20
 
 
 def warnings(state: SessionState) -> tuple[WarningView, ...]:
-    """All that holds now, the gravest first."""
+    """All that holds now, the gravest first. Of another kind of server's cache and flags nothing is known."""
+    if state.server.software not in (None, "mlx_lm"):
+        return tuple(filter(None, [_not_faster(state)]))
     found = (
         _cold_again(state),
         _peak(state),

@@ -15,6 +15,7 @@ _LONG_TYPE = 9
 _WIDE = 76
 _MINUTE_NS = 60 * 10**9
 _NEXT = "next out"
+_DOUBTFUL = "gone?"
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +126,7 @@ def _cell(entry: EntryRow, column: Column, now_ns: int) -> Line:
         case "used":
             return _used(entry, column.width)
         case _:
-            return (Span(_NEXT, "warn"),) if entry.next_victim else ()
+            return (Span(_NEXT, "warn"),) if entry.next_victim else (Span(_DOUBTFUL, "warn"),) * entry.doubtful
 
 
 def _used(entry: EntryRow, width: int) -> Line:

@@ -44,6 +44,7 @@ class Player(Face):
 
     def __init__(self, path: Path, speed: float | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
         super().__init__()
+        self.state.replayed = True
         self.track = Track()
         self.rewinds = 0
         """How often the state was made anew: what was kept of the one before is worth nothing."""
@@ -206,7 +207,7 @@ class Player(Face):
 
     def _go(self, position: int) -> None:
         if position < self._position:
-            self.state = SessionState()
+            self.state = SessionState(replayed=True)
             self.rewinds += 1
             self._position = 0
             self._untold |= ALL

@@ -97,7 +97,7 @@ class CachePane(LineView):
         if self._view is None or not self.size:
             return
         warning = self._warning()
-        note = self._refusal or self._view.note or (f"{warning.text} (x: seen)" if warning else "")
+        note = self._refusal or (f"{warning.text} (x: seen)" if warning else "") or self._view.note
         view = msgspec.structs.replace(self._view, note=note)
         lines = policy_lines if self._by_policy and view.known == "observer" else cache_lines
         self._top, self._entries = lines(view, self._now_ns, self.columns, self.size.height)
