@@ -249,7 +249,8 @@ def _evictions(state: SessionState, draft: Draft, best: Match | None, stored: li
     gone = _by_count(state, draft, best, stored, limit)
     rule = f"count {limit}" + (" (inferred)" if model else "")
     if model and cache.inferred.others.count and infer.next_out(cache.inferred) is None:
-        full = max(len(stored), cache.counted.count if cache.counted else 0) >= model.max_count
+        same = best is not None and best.equal and not infer.is_doubtful(cache.inferred, best.record.entry)
+        full = not same and max(len(stored), cache.counted.count if cache.counted else 0) >= model.max_count
         return [f"✂ would evict the oldest entry, maybe another client's: {rule}"] if full else []
     if not gone and not model and cache.max_bytes is not None and sequential_cause(state, draft) is None:
         gone, rule = _by_bytes(state, best), f"bytes {human_bytes(cache.max_bytes)}"
