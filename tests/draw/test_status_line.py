@@ -54,3 +54,10 @@ def test_unknown_parts_are_left_out() -> None:
 def test_what_runs_already_is_connected_to_and_what_is_ours_starts() -> None:
     assert "◔ starting" in plain(status_line(status(phase="starting"), 120))
     assert "◔ connecting" in plain(status_line(status(phase="starting", ours=False), 120))
+
+
+def test_a_text_that_is_too_long_ends_at_a_colon_rather_than_in_the_middle() -> None:
+    taken = "port 8080 is taken by python (pid 7): attach with --url http://127.0.0.1:8080 or use --port"
+    assert "■ exited  port 8080 is taken by python (pid 7)  " in drawn(80, phase="exited", text=taken)
+    code = "code 1: a traceback that is much too long to stand beside the model in so narrow a terminal"
+    assert "code 1: a traceback" in drawn(80, phase="exited", text=code)

@@ -163,9 +163,12 @@ async def test_a_taken_port_offers_to_attach() -> None:
 async def test_a_taken_port_offers_another_one() -> None:
     app = FormApp(StartForm(SERVER, spec=ServerSpec(model="m", flags={"prompt_cache_size": "2"})))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.ready)
+        await until(pilot, lambda: app.ready and app.focused is app.field("model"))
         app.form.show_port_conflict("port 8080 is taken")
-        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert app.focused is app.field("model")
+        app.form.query_one("#port-free").focus()
+        await pilot.press("enter")
         await until(pilot, lambda: app.result == ServerSpec(model="m", port=0, flags={"prompt_cache_size": "2"}))
 
 

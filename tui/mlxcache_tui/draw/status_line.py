@@ -32,9 +32,18 @@ def status_line(view: StatusView, width: int) -> Line:
     line, end = _joined(left), _joined(right)
     room = width - line_width(line) - line_width(end) - len(_GAP) * (2 if end else 1)
     if text and room > 0:
+        text = _clause(text, room)
         line = (*line, Span(_GAP), *fit_line((Span(text),), min(room, cell_width(text))))
     blank = max(0, width - line_width(line) - line_width(end))
     return fit_line((*line, Span(" " * blank), *end), width)
+
+
+def _clause(text: str, room: int) -> str:
+    """Of a text that is too long what stands before its last colon that fits, unless little would be left."""
+    if cell_width(text) <= room:
+        return text
+    ends = [at for at in range(len(text)) if text[at : at + 2] == ": " and room // 2 < cell_width(text[:at]) <= room]
+    return text[: ends[-1]] if ends else text
 
 
 def _needed(left: list[_Part], right: list[_Part]) -> int:

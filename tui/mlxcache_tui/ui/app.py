@@ -103,6 +103,7 @@ class MonitorApp(ActingApp):
         setup = await asyncio.to_thread(importlib.import_module, "mlxcache_tui.engine.setup")
         engine: Face = await self._stack.enter_async_context(setup.open_engine(self.settings))
         self.engine = engine
+        self.servers.engine_opened()
         engine.listen(self._folded)
         self.monitor.query_one(Composer).set_policies(tuple((p.label, p.text) for p in engine.policies))
         self._folded(ALL_PARTS)

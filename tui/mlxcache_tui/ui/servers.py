@@ -1,5 +1,6 @@
 """What the person does with servers: the form, start, attach, restart, stop; and telling them when one is lost."""
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ class Servers:
         self._phase: ServerPhase = "none"
         self._asking: Worker[None] | None = None
         """Asks the installed server for its flags."""
+        self._opened = asyncio.Event()
+        """The engine is there, which can ask."""
 
     @property
     def spec(self) -> cmd.ServerSpec | None:
@@ -62,6 +65,10 @@ class Servers:
         self._app.push_screen(form, self._chosen)
         self._asking = self._app.run_worker(self._ask_flags(form), group="server-help", exclusive=True)
 
+    def engine_opened(self) -> None:
+        """What waited for the engine goes on: the form may be open since before."""
+        self._opened.set()
+
     async def close(self) -> None:
         """Let nobody be asked when the program ends: it takes seconds, and is a process of its own."""
         if self._asking is not None:
@@ -70,10 +77,11 @@ class Servers:
                 await self._asking.wait()
 
     async def _ask_flags(self, form: StartForm) -> None:
-        if self._app.engine is not None:
-            server_help = await self._app.engine.server_help(self._spec.python if self._spec else None)
-            if form.is_attached:
-                await form.show_server_help(server_help)
+        await self._opened.wait()
+        assert self._app.engine is not None
+        server_help = await self._app.engine.server_help(self._spec.python if self._spec else None)
+        if form.is_attached:
+            await form.show_server_help(server_help)
 
     def _chosen(self, choice: "cmd.ServerSpec | cmd.AttachServer | None") -> None:
         if self._asking is not None:
@@ -105,9 +113,11 @@ class Servers:
             return
         before, self._phase = self._phase, server.phase
         if server.phase in BAD and server.text != "stopped":
-            if server.phase == "exited" and before in STARTING and self._app.screen is self._app.monitor:
+            taken = server.text.startswith("port ")
+            if server.phase == "exited" and taken and isinstance(form := self._app.screen, StartForm):
+                form.show_port_conflict(server.text)
+            elif server.phase == "exited" and before in STARTING and self._app.screen is self._app.monitor:
                 # What was asked for did not start: it stands in the form, to be mended.
-                taken = server.text.startswith("port ")
                 self.open_form(conflict=server.text if taken else "", note="" if taken else server.text)
             else:
                 self._app.notify(server.text, title="server", severity="error", markup=False)

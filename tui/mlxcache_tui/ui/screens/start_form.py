@@ -144,6 +144,7 @@ class StartForm(FormScreen[ServerSpec | AttachServer | None]):
         self._values.update({field.id: field.value for field in self.query(PlainInput)})
         if self._conflict:
             self.show_port_conflict(self._conflict)
+            self.query_one("#port-attach").focus()
         else:
             self.query_one("#model").focus()
 
@@ -155,10 +156,12 @@ class StartForm(FormScreen[ServerSpec | AttachServer | None]):
             self._values.update({field.id: field.value for field in self.query(PlainInput)})
 
     def show_port_conflict(self, text: str) -> None:
-        """The port is taken (`text` says by what): offer to attach there or to start on another port."""
+        """The port is taken (`text` says by what): offer to attach there or to start on another port.
+
+        The focus stays: it may come while a person types.
+        """
         self._show_error("port", text)
         self.query_one("#port-choices").add_class("-shown")
-        self.query_one("#port-attach").focus()
 
     # --- the flags ---------------------------------------------------------------------------------------------------
 
