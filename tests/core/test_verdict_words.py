@@ -17,7 +17,14 @@ from mlxcache_tui.core.verdict_words import measured_text, shortfall
         ("system_tps > 40", 30.0, 40.0, "30, 10 too little"),
         ("peak_bytes < 1000000", 3e6, 1e6, "3 MB, 2 MB too much"),
         ("ttft_s < a.ttft_s", 0.1, 0.1, "100 ms, as much as the limit"),
-        ("reason == 'hit'", "first", "hit", "why it failed"),
+        ("reason == 'hit'", "first", "hit", "measured 'first', expected == 'hit'"),
+        (
+            "text contains 'damaged'",
+            "jum hashes " * 20,
+            "damaged",
+            "measured 'jum hashes jum hashes jum hashes jum hashes jum hash…', expected contains 'damaged'",
+        ),
+        ("text == 'x'", "y" * 90, "x" * 90, f"measured '{'y' * 19}…', expected == '{'x' * 59}…'"),
         ("cached_ratio >= 0.5", None, 0.5, "why it failed"),
     ],
 )

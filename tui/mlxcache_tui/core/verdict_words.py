@@ -12,6 +12,8 @@ _AMOUNTS = ("_s", "_bytes", "_tps")
 def shortfall(verdict: Verdict) -> str:
     """By how much an expectation failed, in its own unit: `2 %, 48 points too low`, `310 ms, 182 ms too much`."""
     measured, wanted = verdict.measured, verdict.wanted
+    if isinstance(measured, str) and isinstance(wanted, str):
+        return _words_apart(verdict, measured, wanted)
     if not isinstance(measured, float | int) or not isinstance(wanted, float | int):
         return shown(verdict.why)
     name = parse(verdict.text).left.name
@@ -22,6 +24,18 @@ def shortfall(verdict: Verdict) -> str:
         return f"{figure(name, measured)}, {abs(gap) * 100:.3g} points too {'low' if gap < 0 else 'high'}"
     too = ("little", "much") if name.endswith(_AMOUNTS) else ("few", "many")
     return f"{figure(name, measured)}, {figure(name, abs(gap))} too {too[gap > 0]}"
+
+
+def _words_apart(verdict: Verdict, measured: str, wanted: str) -> str:
+    """Both words; the measured one, which may be a whole answer, is shortened first."""
+    expected = _cut(wanted, LENGTH)
+    got = _cut(measured, max(LENGTH // 3, LENGTH - len(expected)))
+    return f"measured {got!r}, expected {parse(verdict.text).op} {expected!r}"
+
+
+def _cut(text: str, length: int) -> str:
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def measured_text(verdict: Verdict) -> str:
