@@ -88,10 +88,19 @@ def test_figures_beside_the_last_ones(result: RunResult) -> None:
     assert (view.has_before, view.changed) == (True, ("repeat 1 → 2",))
 
 
+def test_a_single_run_stands_beside_each_run_of_the_sweep_that_it_was_edited_to(result: RunResult) -> None:
+    runs = [progress_of(replace(result, combination={"prompt_cache_size": size})) for size in (2, 4)]
+    view = over(*runs, before=[measured(result)])
+    for run in view.runs:
+        assert run.before == measured(result).whole
+        assert all(step.before is not None for step in run.steps)
+
+
 def test_a_run_of_a_sweep_stands_beside_the_last_one_with_the_same_limits(result: RunResult) -> None:
     two, four = ({"prompt_cache_size": size} for size in (2, 4))
     runs = [progress_of(replace(result, combination=limits)) for limits in (two, four)]
-    view = over(*runs, before=[measured(replace(result, combination=four))])
+    before = [measured(replace(result, combination={"prompt_cache_size": size})) for size in (4, 8)]
+    view = over(*runs, before=before)
     assert [run.before is not None for run in view.runs] == [False, True]
     assert [(run.label, run.values) for run in view.runs] == [
         ("prompt_cache_size 2", "2"),

@@ -19,6 +19,7 @@ from mlxcache_tui.ui.screens.detail import DetailScreen
 from mlxcache_tui.ui.screens.scenario_picker import ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
 from mlxcache_tui.ui.widgets.fields import PlainInput
+from support.golden import screen_lines
 from support.live_server import Server
 from support.screen import PATIENCE_S, ready
 
@@ -128,14 +129,19 @@ async def test_alternate_policies_with_a_pause_and_one_step_again(tmp_path: Path
         await until(pilot, lambda: (shown := view(app)) is not None and shown.runs[0].steps[0].status == "done")
         await pilot.press("space")
         await until(pilot, lambda: (shown := view(app)) is not None and shown.phase == "paused")
+        await until(pilot, lambda: "continue" in screen_lines(app)[-1])
         await pilot.press("space")
         done = await over(app, pilot)
         held(done, "all 7 expectations held")
         assert [step.figures.evictions for step in done.runs[0].steps if step.figures] == [0, 1, 1, 1, 0, 0, 0, 0]
         assert state.server.flags["prompt_cache_size"] == 10
         before = len(state.requests)
+        await pilot.press("r")  # without a step under the cursor: the last one
+        await until(pilot, lambda: len(state.requests) == before + 1)
+        await over(app, pilot)
+        assert list(state.requests.values())[-1].step == done.runs[0].steps[-1].name
         await pilot.press("down", "r")  # the first step, whose policy is stored by now
-        await until(pilot, lambda: len(state.requests) > before)
+        await until(pilot, lambda: len(state.requests) > before + 1)
 
         def reused() -> bool:
             figures = shown.runs[0].steps[0].figures if (shown := view(app)) is not None else None

@@ -167,7 +167,7 @@ def scenario_view(
 ) -> ScenarioView:
     """The pane's view. `runs` has one for each combination; `before` are the figures of the last time."""
     current = max((index for index, run in enumerate(runs) if run.begun), default=0)
-    views = tuple(_run_view(scenario, run, _matching(run, runs, before)) for run in runs)
+    views = tuple(_run_view(scenario, run, _matching(run, before)) for run in runs)
     results = [run.result for run in runs if run.result is not None] if phase == "over" else []
     total = sum(step.count for step in scenario.steps) * len(runs)
     done = sum(step.done for view in views for step in view.steps)
@@ -187,9 +187,9 @@ def scenario_view(
     )
 
 
-def _matching(run: RunProgress, runs: Sequence[RunProgress], before: Sequence[Measured]) -> Measured | None:
-    """The last figures under the same limits; where there was one run and is one run, that one whatever its limits."""
-    if len(runs) == len(before) == 1:
+def _matching(run: RunProgress, before: Sequence[Measured]) -> Measured | None:
+    """The last figures under the same limits; where there was but one run, that one: what was edited is told."""
+    if len(before) == 1:
         return before[0]
     return next((old for old in before if old.combination == run.combination), None)
 

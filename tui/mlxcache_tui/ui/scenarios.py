@@ -14,6 +14,7 @@ from mlxcache_tui.core.scenario_view import Measured, measured, scenario_view
 from mlxcache_tui.draw.chart import load_plotext
 from mlxcache_tui.ui.screens.scenario_picker import Choice, Offer, ScenarioPicker
 from mlxcache_tui.ui.screens.scenario_values import ScenarioValues
+from mlxcache_tui.ui.widgets.key_footer import KeyFooter
 from mlxcache_tui.ui.widgets.scenario_pane import ScenarioPane
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ class Scenarios:
         )
         for pane in self._app.monitor.query(ScenarioPane):  # none any more once the program ends
             pane.show(view)
+        for footer in self._app.monitor.query(KeyFooter):
+            footer.relabel("ask('pause')", "continue" if run is not None and run.phase == "paused" else None)
 
     def heed(self, event: ScenarioPane.Asked) -> None:
         """Do what the pane asks for."""
@@ -187,16 +190,19 @@ class Scenarios:
 
     def _again(self, run: "ScenarioRun", event: ScenarioPane.Asked) -> None:
         last = max((index for index, known in enumerate(run.runs) if known.begun), default=0)
-        if event.step is None:
-            refused = "choose the step with ↑ ↓ first"
+        # Without a step under the cursor the one that ran last is meant.
+        ran = run.results[-1].steps if run.results else ()
+        step = event.step or (ran[-1].id if ran else None)
+        if step is None:
+            refused = "nothing ran yet"
         elif event.run != last:
             refused = "only steps of the last run can run again: the server has its limits now"
         else:
-            refused = run.refuses_again(event.step)
-        if refused or event.step is None:
+            refused = run.refuses_again(step)
+        if refused or step is None:
             self._app.notify(refused, severity="warning", markup=False)
         else:
-            run.again(event.step)
+            run.again(step)
 
     def _edit(self, scenario: Scenario) -> None:
         spec = self._spec(scenario)
