@@ -177,6 +177,15 @@ def test_check_only_checks(opened: Opened, scenario: Path, capsys: pytest.Captur
     assert opened.settings == []
 
 
+def test_check_tells_what_comes_of_another_model(
+    opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario.write_text(SCENARIO + 'model = "some/model"\n')
+    assert call("run", scenario, "--check") == 0
+    assert "  b: asks for the model some/model; the server drops the one it has" in capsys.readouterr().err
+    assert opened.settings == []
+
+
 def test_an_attached_server_is_not_restarted(
     opened: Opened, scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

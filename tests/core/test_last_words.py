@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlxcache_tui.core.last_words import cause_of, explain
+from mlxcache_tui.core.last_words import cause_of, explain, model_error
 
 TRACEBACK = ("Traceback (most recent call last):", '  File "server.py", line 3, in main', "    run()")
 
@@ -58,3 +58,19 @@ def test_what_people_meet_first_is_explained(error: str, meaning: str) -> None:
 
 def test_an_unknown_error_stays_as_it_is() -> None:
     assert explain("RuntimeError: [metal] odd") == "RuntimeError: [metal] odd"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Got: ConnectError: [Errno 111] Connection refused An error happened while trying to locate files",
+        "An error happened … and we cannot find the appropriate snapshot folder for the specified revision",
+    ],
+)
+def test_a_model_that_a_request_names_in_vain_is_named_with_what_to_do(text: str) -> None:
+    assert model_error(f"HTTP 404: {text}", "some/model") == (
+        "HTTP 404: some/model was not loaded: the model is not on this machine and could not be fetched from Hugging "
+        "Face: check the name and the network; default_model is the one that the server was started with"
+    )
+    assert model_error("HTTP 404: no such path", "some/model") == "HTTP 404: no such path"
+    assert model_error("the connection was closed", "some/model") == "the connection was closed"

@@ -4,7 +4,7 @@ import pytest
 
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.core.scenario_plan import ServerHere, plan_of
+from mlxcache_tui.core.scenario_plan import ServerHere, model_notes, plan_of
 
 OURS = ServerHere(model="demo:tiny", ours=True, reachable=True, flags={"prompt_cache_size": "3", "kv_bits": "4"})
 THEIRS = ServerHere(model="m", ours=False, reachable=True)
@@ -100,3 +100,14 @@ def test_on_a_server_that_runs_already() -> None:
 )
 def test_where_nothing_can_be_sent(here: ServerHere, said: str) -> None:
     assert said in plan_of(scenario('[[steps]]\nuser = "q"'), here).refused[0]
+
+
+def test_what_comes_of_another_model_is_told_before_anything_is_sent() -> None:
+    text = TEXT.replace('user = "one"', 'user = "one"\nmodel = "some/model"')
+    assert model_notes(scenario(text), "m") == [
+        "it was written for other and runs on m here",
+        "a: asks for the model some/model; the server drops m, loads that one and fetches it if it is not on this "
+        "machine, or answers 404",
+    ]
+    assert model_notes(scenario(text), None)[0].startswith("a: asks for the model some/model; the server drops the one")
+    assert model_notes(scenario(TEXT.replace('model = "other"', "")), "m") == []

@@ -9,7 +9,7 @@ from mlxcache_tui.core.commands import CancelRequest, RestartServer, SendRequest
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.engine.progress import Progress, RequestFinished, StepFinished, StepStarted
+from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, StepFinished, StepStarted
 from mlxcache_tui.engine.runner import Runner
 from support.fake_engine import FakeEngine
 
@@ -263,6 +263,16 @@ async def test_a_server_that_dies_while_the_run_is_paused_ends_it() -> None:
         engine.die()
     assert task.result().lost is not None
     assert len(task.result().requests) == 1
+
+
+async def test_what_comes_of_another_model_is_told_before_anything_is_sent() -> None:
+    text = TWO_QUESTIONS.replace('id = "second"', 'id = "second"\nmodel = "some/model"')
+    _, _, told = await run(text)
+    notes = [progress.text for progress in told if isinstance(progress, ServerFound)]
+    assert notes[0].startswith("second: asks for the model some/model; the server drops m, loads that one")
+    assert told.index(ServerFound(text=notes[0])) < next(
+        index for index, progress in enumerate(told) if isinstance(progress, StepStarted)
+    )
 
 
 async def test_a_failed_request_is_not_held_unless_it_was_expected() -> None:

@@ -20,6 +20,7 @@ from mlxcache_tui.core.flags import missing_names
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import Mistake, ScenarioError, attached_mistakes
+from mlxcache_tui.core.scenario_plan import model_notes
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.text import clean
 from mlxcache_tui.engine.progress import Progress
@@ -88,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         for scenario in scenarios:
             _say(f"{scenario.name}: {_extent(scenario)}, no mistakes")
+            for note in model_notes(scenario, wanted.model):
+                _say(f"  {note}")
         return DONE
     if wanted.model is None and args.url is None:
         _say(f"no --demo, --model or --url: a server that runs at {DEFAULT_URL} is used, with what its cache holds")

@@ -6,6 +6,9 @@ import msgspec
 
 from mlxcache_tui.core.events import Purpose
 
+DEFAULT_MODEL = "default_model"
+"""The server's own word for the model that it was started with."""
+
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A request as written by a person or a scenario, before it has a body.
@@ -26,7 +29,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool = True
     thinking: bool | None = None
     temperature: float | None = None
-    model: str = "default_model"
+    model: str = DEFAULT_MODEL
     extra: dict[str, Any] = {}
     purpose: Purpose = "send"
     step: str | None = None

@@ -26,6 +26,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"No safetensors found in (?P<where>.+)", "there are no weights in {where}: it needs a .safetensors file"),
 )
 """Errors that a person meets in the first minutes, with what they mean and what to do."""
+_OF_MODELS = tuple(meaning for _, meaning in _MEANINGS[2:4])
 
 
 def explain(error: str) -> str:
@@ -34,6 +35,15 @@ def explain(error: str) -> str:
         if match := re.search(pattern, error):
             return meaning.format(**match.groupdict())
     return _PATH.sub("", error)
+
+
+def model_error(error: str, model: str) -> str:
+    """An error reply to a request that named a model which the server could not load; other errors as they are."""
+    status, _, text = error.partition(": ")
+    meaning = explain(text)
+    if not status.startswith("HTTP ") or meaning not in _OF_MODELS:
+        return error
+    return f"{status}: {model} was not loaded: {meaning}; default_model is the one that the server was started with"
 
 
 def cause_of(lines: Sequence[str]) -> str | None:

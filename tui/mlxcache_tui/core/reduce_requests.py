@@ -5,7 +5,9 @@ from typing import Literal
 
 from mlxcache_tui.core import alike, bounds, infer, tally
 from mlxcache_tui.core import events as ev
+from mlxcache_tui.core.commands import DEFAULT_MODEL
 from mlxcache_tui.core.diagnose import diagnose_unobserved
+from mlxcache_tui.core.last_words import model_error
 from mlxcache_tui.core.state import RequestState, SessionState, Stamps
 
 Part = Literal["server", "requests"]
@@ -160,7 +162,10 @@ def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev
         request.output_tokens = event.output_tokens
     if request.ours and event.origin == "observer":
         return
-    request.outcome, request.error = event.outcome, event.error
+    model = request.params.get("model", DEFAULT_MODEL)
+    named = event.error is not None and model != DEFAULT_MODEL
+    request.outcome = event.outcome
+    request.error = model_error(event.error or "", str(model)) if named else event.error
     request.gaps.close()
     request.status = event.status if event.status is not None else request.status
     if request.reason is None and request.lookup is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mlxcache_tui.core.commands import Draft
+from mlxcache_tui.core.commands import DEFAULT_MODEL, Draft
 from mlxcache_tui.core.expect import Expectation
 
 VARIABLES = ("n", "today", "uuid")
@@ -47,7 +47,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     seed: int | None = None
     stream: bool = True
-    model: str = "default_model"
+    model: str = DEFAULT_MODEL
     chat_template_kwargs: dict[str, Any] = {}
     wait_s: float = 0.0
     continues: str | None = None

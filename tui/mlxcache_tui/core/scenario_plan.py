@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from mlxcache_tui.core.commands import DEFAULT_MODEL
 from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_check import attached_mistakes
 from mlxcache_tui.core.scenario_values import flags_text
@@ -72,9 +73,7 @@ def _does(scenario: Scenario, here: ServerHere) -> list[str]:
         lines += [f"The scenario wants {flags_text(flags)}; a difference is reported."] if flags else []
     for name, values in scenario.sweep.items():
         lines.append(f"Sweeps {name}: {', '.join(flags_text({name: value}).split(' ', 1)[1] for value in values)}.")
-    wanted = scenario.server.get("model")
-    if wanted and here.model and wanted != here.model:
-        lines.append(f"It was written for {wanted} and runs on {here.model} here.")
+    lines += [f"{note[0].upper()}{note[1:]}." for note in model_notes(scenario, here.model)]
     requests, steps = sum(step.count for step in scenario.steps), len(scenario.steps)
     most = max(step.concurrency for step in scenario.steps)
     each = f", {len(runs)} times: {requests * len(runs)} in all" if len(runs) > 1 else ""
@@ -84,6 +83,26 @@ def _does(scenario: Scenario, here: ServerHere) -> list[str]:
     if restarts:
         lines.append(f"Restarts the server {_counted(restarts, 'time')} in between.")
     return lines
+
+
+def model_notes(scenario: Scenario, served: str | None) -> list[str]:
+    """What comes of another model than the served one (None: not known yet), a line each: told before anything is sent.
+
+    `default_model` is the server's own word for what it was started with; any other name may cost a load or a download.
+    """
+    notes = []
+    wanted = scenario.server.get("model")
+    if wanted and served and wanted != served:
+        notes.append(f"it was written for {wanted} and runs on {served} here")
+    names = dict.fromkeys(step.model for step in scenario.steps)
+    for name in names:
+        if name not in (DEFAULT_MODEL, served):
+            steps = ", ".join(step.name for step in scenario.steps if step.model == name)
+            notes.append(
+                f"{steps}: asks for the model {name}; the server drops {served or 'the one it has'}, loads that one "
+                "and fetches it if it is not on this machine, or answers 404"
+            )
+    return notes
 
 
 def _counted(count: int, word: str) -> str:

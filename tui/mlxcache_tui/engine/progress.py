@@ -20,7 +20,8 @@ class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerFound(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that was not started for the run is used; `text` says which, and what its cache holds."""
+    """The server is ready; `text` says what one must know of it: of one that was not started for the run which it is and
+    what its cache holds; what comes of another model."""
 
     text: str
 

@@ -19,6 +19,7 @@ from mlxcache_tui.core.events import PolicyKnown
 from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
 from mlxcache_tui.core.results import EvictionResult, RequestResult, RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
+from mlxcache_tui.core.scenario_plan import model_notes
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
 from mlxcache_tui.engine import measure
@@ -154,6 +155,8 @@ class Runner:
             epoch = state.server.epoch
             self.engine.submit(StartServer(spec=self._spec))
             await self._ready(after_epoch=epoch)
+        for note in model_notes(self.scenario, state.server.model):
+            self._tell(ServerFound(text=note))
         self._began = measure.began(state)
         self._evictions_before = state.tally.evictions
         self._memory.begin(state)
