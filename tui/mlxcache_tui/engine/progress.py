@@ -20,8 +20,8 @@ class ServerWaited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerFound(msgspec.Struct, frozen=True, kw_only=True):
-    """The server is ready; `text` says what one must know of it: of one that was not started for the run which it is and
-    what its cache holds; what comes of another model."""
+    """The server is ready. `text` says what one must know of it before anything is sent: which one is used and what its
+    cache holds, if it was not started for the run; what comes of its model."""
 
     text: str
 
