@@ -12,6 +12,7 @@ from mlxcache_tui.core.commands import AttachServer, RestartServer, ServerSpec, 
 from mlxcache_tui.engine import launch as launching
 from mlxcache_tui.engine import lifecycle, vitals
 from mlxcache_tui.models.fetch import DemoModelCancelledError
+from mlxcache_tui.sources import ports
 from support.engines import PATIENCE_S, ask, notices, phase, running, send, until
 from support.stub_server import DONE, Received, Script, Stub, data, head, serve
 
@@ -159,3 +160,12 @@ async def test_a_newer_start_takes_the_place_of_one_that_fetches(
         assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         engine.submit(StartServer(spec=ServerSpec(model=str(tmp_path / "none"), port=0)))
         assert "no model folder" in await phase(engine, "exited")
+
+
+async def test_a_process_that_is_not_known_holds_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = ports.free_port("127.0.0.1")
+    monkeypatch.setattr(ports, "holder", lambda _: ports.Holder(None, "another process"))
+    async with running() as engine:
+        engine.submit(AttachServer(url=f"http://127.0.0.1:{port}"))
+        said = await phase(engine, "not_answering")
+        assert said == f"another process holds port {port} but does not answer"

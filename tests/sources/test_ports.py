@@ -97,3 +97,8 @@ async def test_whether_a_connection_is_taken(listening: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
         assert not await ports.accepts("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_holder_is_named_as_far_as_it_is_known() -> None:
+    assert Holder(42, "python3").who == "python3 (pid 42)"
+    assert Holder(None, "another process").who == "another process"

@@ -109,8 +109,7 @@ def _models() -> dict[str, str] | None:
 def _port(holder: ports.Holder | None, *, reachable: bool, software: str | None) -> str:
     if holder is None:
         return "free"
-    who = f"{holder.name} (pid {holder.pid})" if holder.pid else "another process"
-    return f"{who}, {software or 'answers' if reachable else 'does not answer to HTTP'}"
+    return f"{holder.who}, {software or 'answers' if reachable else 'does not answer to HTTP'}"
 
 
 def _folders() -> dict[str, str]:

@@ -108,8 +108,8 @@ async def launch(spec: ServerSpec, model: str) -> Launched:
             f"{spec.host} is not an address of this machine: {(error.strerror or str(error)).lower()}"
         ) from error
     if (holder := await asyncio.to_thread(ports.holder, port)) is not None:
-        who = f"{holder.name} (pid {holder.pid})" if holder.pid else "another process"
-        raise LaunchError(f"port {port} is taken by {who}: attach with --url http://{spec.host}:{port} or use --port")
+        url = f"http://{spec.host}:{port}"
+        raise LaunchError(f"port {port} is taken by {holder.who}: attach with --url {url} or use --port")
     python = server_python(spec.python)
     blas = await asyncio.to_thread(fast_blas, Path(python))
     try:

@@ -378,7 +378,7 @@ class Lifecycle:
             vitals.unreachable("the server runs but does not answer", running=True)
         else:
             holder = await asyncio.to_thread(ports.holder, port) if port is not None else None
-            held = f"{holder.name} (pid {holder.pid}) holds port {port} but does not answer" if holder else ""
+            held = f"{holder.who} holds port {port} but does not answer" if holder else ""
             self._models = self._models if holder else None
             vitals.unreachable(held or health.error or f"nothing answers at {url}", running=holder is not None)
 

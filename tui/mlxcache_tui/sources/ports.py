@@ -24,6 +24,11 @@ class Holder:
     pid: int | None
     name: str
 
+    @property
+    def who(self) -> str:
+        """`python3 (pid 42)`, or what there is of it."""
+        return f"{self.name} (pid {self.pid})" if self.pid is not None else self.name
+
 
 def holder(port: int) -> Holder | None:
     """The process that listens on `port` of this machine; None if nobody does."""
