@@ -46,18 +46,17 @@ def run(args: argparse.Namespace) -> int:
         _report(args, comparison)
     except OSError as error:
         return _refuse(f"{error.filename}: cannot be written: {(error.strerror or str(error)).lower()}")
+    target = sys.stderr if "-" in (args.json, args.markdown) else sys.stdout
+    for line in comparison_lines(comparison, (args.a, args.b), terminal_width(target)):
+        print(clean(line), file=target)
     return BAD_INPUT if comparison.refused is not None else STATUS[comparison.verdict]
 
 
 def _report(args: argparse.Namespace, comparison: Comparison) -> None:
-    names = (args.a, args.b)
     if args.json is not None:
         write_report(args.json, comparison_json(comparison))
     if args.markdown is not None:
-        write_report(args.markdown, comparison_markdown(comparison, names))
-    target = sys.stderr if "-" in (args.json, args.markdown) else sys.stdout
-    for line in comparison_lines(comparison, names, terminal_width(target)):
-        print(clean(line), file=target)
+        write_report(args.markdown, comparison_markdown(comparison, (args.a, args.b)))
 
 
 def _refuse(line: str) -> int:

@@ -2,13 +2,17 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mlxcache_tui.cli import screen
+from mlxcache_tui.store.files import OutputClosedError
 
 COMMANDS = ("serve", "run", "scenarios", "compare", "replay", "sessions", "export", "doctor")
+BROKEN_PIPE = 141
+"""128 + SIGPIPE: how other programs end when nobody reads their output any more."""
 EPILOG = "Words behind -- are flags of mlx_lm.server, for instance: mlxcache-tui --demo -- --prompt-cache-size 2"
 
 
@@ -56,16 +60,35 @@ class _Version(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status (design: 0, 1, 2, 3, 130)."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run a command; returns the exit status (design: 0, 1, 2, 3, 130), or what a shell gives for a closed pipe."""
+    try:
+        try:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except (BrokenPipeError, OutputClosedError):
+        _let_go_of_output()
+        return BROKEN_PIPE
+
+
+def _run(words: Sequence[str]) -> int:
     cut = words.index("--") if "--" in words else len(words)
     args = build_parser(_commands_of(words[:cut])).parse_args(words[:cut])
     args.server_flags = words[cut + 1 :]
-    try:
-        status: int = args.run(args)
-    except KeyboardInterrupt:
-        return 130
+    status: int = args.run(args)
     return status
+
+
+def _let_go_of_output() -> None:
+    """Nobody reads any more (`… | head`): what is left goes nowhere, or the interpreter's end would complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
 
 
 if __name__ == "__main__":

@@ -249,7 +249,7 @@ def _report(args: argparse.Namespace, wanted: Wanted, runs: Sequence[RunResult])
         reports.append((args.json, to_json(runs, several=wanted.several)))
     if args.markdown is not None:
         reports.append((args.markdown, to_markdown(runs)))
-    for target, text in reports:
+    for target, text in sorted(reports, key=lambda report: report[0] == "-"):  # a closed pipe loses no file
         try:
             write_report(target, text)
         except OSError as error:

@@ -13,6 +13,10 @@ MAX_TEXT_BYTES = 4_000_000
 """No scenario and no policy is longer: a bigger file is another kind of file, named by mistake."""
 
 
+class OutputClosedError(Exception):
+    """Whoever read standard output does so no more. No OSError: there is nothing that a person should be told."""
+
+
 class TextFileError(Exception):
     """A file cannot be used as a text; the message goes on after its name: `is not a file; …`."""
 
@@ -66,10 +70,14 @@ def write_report(target: str, text: str) -> None:
 
     Raises:
         OSError: it cannot be written.
+        OutputClosedError: nobody reads standard output any more.
     """
     if target == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise OutputClosedError from error
         return
     path = named_path(target)
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
