@@ -318,6 +318,10 @@ async def test_what_would_be_evicted_and_the_traps_stand_below_the_forecast_as_f
         app.composer.show_forecast(ForecastView(text=first, more=tuple(more)))
         await pilot.pause()
         assert app.text_of("#forecast").split("\n") == list(lines)
+        app.composer.show_forecast(ForecastView(text=first, more=(" ".join(more),)))
+        shown = app.text_of("#forecast").split("\n")
+        assert (len(shown), " ".join(shown[1:])) == (3, " ".join(more))
+        app.composer.show_forecast(ForecastView(text=first, more=tuple(more)))
         app.query_one("#forecast").styles.height = 2
         await pilot.pause()
         assert app.text_of("#forecast").split("\n") == [first, " · ".join(more)]

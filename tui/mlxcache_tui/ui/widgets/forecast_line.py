@@ -3,6 +3,7 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from mlxcache_tui.core.text import wrap_cells
 from mlxcache_tui.core.views import ForecastView
 
 WATCHING = "watching only (--watch): nothing can be sent"
@@ -53,9 +54,14 @@ class ForecastLine(Static):
 
     def _draw(self) -> None:
         problem = WATCHING if self._watching else self._problem
-        parts = [(problem or self._view.text, "")]
-        for number, line in enumerate(() if problem else self._view.more, 1):
-            joint = "\n" if number < self.size.height else " · "
-            parts.append((f"{joint}{line}", "$text-warning"))
-        self.update(Content.assemble(*parts), layout=False)
+        lines = [
+            (problem or self._view.text, ""),
+            *((line, "$text-warning") for line in self._view.more if not problem),
+        ]
+        room = max(1, self.size.height)
+        wrapped = [(row, look) for line, look in lines for row in wrap_cells(line, self.size.width)]
+        rows = [Content.styled(row, look) for row, look in (wrapped if len(wrapped) <= room else lines)]
+        if len(rows) > room:
+            rows[room - 1 :] = [Content(" · ").join(rows[room - 1 :])]
+        self.update(Content("\n").join(rows), layout=False)
         self.set_class(bool(problem), "-problem")
