@@ -73,3 +73,9 @@ def test_an_empty_cache_says_so() -> None:
 )
 def test_ages_are_coarse(seconds: int, shown: str) -> None:
     assert coarse_age(seconds * SECOND) == shown
+
+
+def test_how_an_entry_went_is_told_on_a_slim_terminal_too() -> None:
+    evicted, swallowed = drawn(width=38)[-2:]
+    assert evicted == "asst a-very-l…    195 ✂ evicted by #7…"
+    assert swallowed == "user returns      195 ⊂ in a longer e…"

@@ -16,6 +16,8 @@ _WIDE = 76
 _MINUTE_NS = 60 * 10**9
 _NEXT = "next out"
 _DOUBTFUL = "gone?"
+_LEAST_NOTE = 9
+"""Cells for how an entry went."""
 
 
 @lru_cache(maxsize=16)
@@ -95,17 +97,18 @@ def _entry(entry: EntryRow, now_ns: int, layout: Layout, width: int) -> Line:
     line = place(cells, layout)
     if entry.gone is None:
         return line
-    struck = _until_age(layout, cells)
+    struck = _what_went(layout, cells, width)
     text = f"{EVICTED} evicted {entry.gone_text}" if entry.gone == "evicted" else f"{SWALLOWED} {entry.gone_text}"
     rest = width - line_width(struck) - layout.gap
     look: Look = "bad" if entry.gone == "evicted" else "dim"
     return (*recolour(struck, "gone"), Span(" " * layout.gap), *fit_line((Span(text.rstrip(), look),), rest))
 
 
-def _until_age(layout: Layout, cells: list[Line]) -> Line:
-    """The first cells, up to the bytes: what went; how it went takes the place of the others."""
-    names = ("type", "policy", "tokens", "bytes")
-    kept = tuple(column for column in layout.columns if column.name in names)
+def _what_went(layout: Layout, cells: list[Line], width: int) -> Line:
+    """The first cells, up to the bytes if there is room behind them: how it went takes the place of the others."""
+    kept = tuple(column for column in layout.columns if column.name in ("type", "policy", "tokens", "bytes"))
+    while len(kept) > 1 and sum(column.width + layout.gap for column in kept) + _LEAST_NOTE > width:
+        kept = kept[:-1]
     return place(cells[: len(kept)], Layout(kept, layout.gap))
 
 

@@ -43,6 +43,10 @@ class Requests:
         engine = self._app.engine
         if engine is None:
             return
+        if engine.state.server.mode == "launched" and engine.state.server.phase == "starting":
+            # Nothing listens yet: it would fail at once.
+            self._app.notify("not sent: the server is still starting", severity="warning", markup=False)
+            return
         for draft in drafts:
             key = engine.new_key()
             self._drafts[key] = draft
