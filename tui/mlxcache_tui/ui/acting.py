@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.widgets import Input, OptionList, TextArea
 
 from mlxcache_tui.core.actions import ActionInfo
 from mlxcache_tui.ui.bindings import bindings
 from mlxcache_tui.ui.comparisons import Comparisons
-from mlxcache_tui.ui.keys import ACTIONS, OF_COMPOSER, OF_SENDING
+from mlxcache_tui.ui.keys import ACTIONS, NOT_TYPING, OF_COMPOSER, OF_SENDING
 from mlxcache_tui.ui.palette import ANYWHERE, palette_commands
 from mlxcache_tui.ui.requests import Requests
 from mlxcache_tui.ui.scenarios import Scenarios
@@ -146,7 +147,10 @@ class ActingApp(App[int]):
         ours = {info.id.partition("(")[0] for info in ACTIONS}
         if action in ours and action not in ANYWHERE and self.screen is not self.monitor:
             return False
-        if self._watching and (f"{action}('{parameters[0]}')" if parameters else action) in OF_SENDING:
+        called = f"{action}('{parameters[0]}')" if parameters else action
+        if called in NOT_TYPING and isinstance(self.focused, TextArea | Input | OptionList):
+            return False
+        if self._watching and called in OF_SENDING:
             return False
         if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
             return False

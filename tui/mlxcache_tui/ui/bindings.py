@@ -49,7 +49,10 @@ def _of_scope(scope: str, target: str, footer: tuple[str, ...]) -> list[BindingT
 
 
 def bindings() -> list[BindingType]:
-    """The table as Textual bindings. Control and function keys work while typing, plain ones do not."""
+    """The table as Textual bindings. Control and function keys work while typing, plain ones do not.
+
+    Those that go to another pane come before what arrives with them: that is for the pane they go to.
+    """
     made: list[BindingType] = []
     for info in ACTIONS:
         if info.scope in _ELSEWHERE or info.id == "palette":
@@ -63,8 +66,8 @@ def bindings() -> list[BindingType]:
                     label,
                     show=index == 0 and info.id in FOOTER,
                     key_display=shown,
-                    priority=key != "escape"
-                    and (len(key) > 1 and key not in ("slash", "question_mark", "equals_sign")),
+                    priority=info.scope == "not typing"
+                    or (len(key) > 1 and key not in ("escape", "question_mark", "equals_sign")),
                     tooltip=info.help,
                 )
             )

@@ -318,6 +318,9 @@ OF_COMPOSER = (
 )
 """Actions on the composer's draft; none while a scenario stands in its place."""
 
+NOT_TYPING = tuple(info.id for info in ACTIONS if info.scope == "not typing")
+"""Actions whose keys write a letter where something is typed."""
+
 OF_SENDING = (*OF_COMPOSER, "send_again", "cancel", "pane('composer')")
 """Actions of who sends; none while only watching."""
 

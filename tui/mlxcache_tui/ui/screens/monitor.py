@@ -76,11 +76,13 @@ class MonitorScreen(Screen[None]):
             self.set_class(pane == "scenario", "-scenario")
         if self.has_class("-zoomed"):
             self._zoom_to(pane)
-        widget = self.query_one(f"#{pane}")
+        # At once: what was typed behind the key is for this pane.
         if pane == "composer":
             self.query_one(Composer).focus_user()
+        elif pane == "log":
+            self.query_one(LogPane).focus()
         else:
-            widget.focus()
+            self.set_focus(self.query_one(f"#{pane}"))
 
     def focused_pane(self) -> str:
         """The pane that holds the focus."""

@@ -210,7 +210,7 @@ class Composer(Vertical):
     def focus_user(self) -> None:
         """Put the cursor into the user message."""
         if self._ready:
-            self.query_one("#user").focus()
+            self.screen.set_focus(self.query_one("#user"))
 
     # --- watchers and handlers ---------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class Composer(Vertical):
             self.focus_user()
         else:
             row.add_class("-shown")
-            self.query_one(f"#{name}").focus()
+            self.screen.set_focus(self.query_one(f"#{name}"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape folds what is open; with nothing open it is left to the app, which leaves the composer."""

@@ -78,13 +78,13 @@ class LogPane(Vertical):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the lines: the pane itself takes no keys."""
-        self.lines.focus(scroll_visible)
+        self.screen.set_focus(self.lines, scroll_visible)
         return self
 
     def start_search(self) -> None:
-        """Open the search field."""
+        """Open the search field; what is typed from now on is for it."""
         self.add_class("-searching")
-        self._field.focus()
+        self.screen.set_focus(self._field)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape ends a search; without one it is not ours."""
