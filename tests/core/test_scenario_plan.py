@@ -4,7 +4,7 @@ import pytest
 
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
-from mlxcache_tui.core.scenario_plan import ServerHere, model_notes, plan_of
+from mlxcache_tui.core.scenario_plan import ServerHere, model_notes, plan_of, unmet_need
 
 OURS = ServerHere(model="demo:tiny", ours=True, reachable=True, flags={"prompt_cache_size": "3", "kv_bits": "4"})
 THEIRS = ServerHere(model="m", ours=False, reachable=True)
@@ -111,3 +111,10 @@ def test_what_comes_of_another_model_is_told_before_anything_is_sent() -> None:
     ]
     assert model_notes(scenario(text), None)[0].startswith("a: asks for the model some/model; the server drops the one")
     assert model_notes(scenario(TEXT.replace('model = "other"', "")), "m") == []
+
+
+def test_what_assumes_a_cache_that_can_be_cut_back_is_not_judged_without_one() -> None:
+    needy = scenario('needs = "trimmable"\n' + TEXT)
+    assert unmet_need(needy, trimmable=False).endswith("its expectations are not judged")
+    assert [unmet_need(needy, trimmable=known) for known in (True, None)] == ["", ""]
+    assert unmet_need(scenario(), trimmable=False) == ""

@@ -11,6 +11,8 @@ from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
 from mlxcache_tui.engine.progress import Progress, RequestFinished, ServerFound, StepFinished, StepStarted
 from mlxcache_tui.engine.runner import Runner
+from mlxcache_tui.report.markdown import to_markdown
+from mlxcache_tui.report.text import run_lines
 from support.fake_engine import FakeEngine
 
 POLICY = "The policy says that opened accessories can be returned only if they arrived damaged. " * 3
@@ -273,6 +275,21 @@ async def test_what_comes_of_another_model_is_told_before_anything_is_sent() -> 
     assert told.index(ServerFound(text=notes[0])) < next(
         index for index, progress in enumerate(told) if isinstance(progress, StepStarted)
     )
+
+
+@pytest.mark.parametrize("trimmable", [True, False])
+async def test_what_needs_a_cache_that_can_be_cut_back_is_judged_only_on_one(trimmable: bool) -> None:
+    failing = TWO_QUESTIONS.replace("cached_ratio >= 0.5", "cached_ratio >= 1")
+    text = 'needs = "trimmable"\n' + HEAD + failing
+    told: list[Progress] = []
+    needy = check(text, source="x.toml", name="x", read_policy=lambda file: file)
+    runner = Runner(FakeEngine(trimmable=trimmable), needy, spec=SPEC, clock=lambda: NOON, listener=told.append)
+    result = await runner.run()
+    assert (result.held, len(result.expectations), result.interrupted) == (not trimmable, 4 * trimmable, False)
+    notes = [progress.text for progress in told if isinstance(progress, ServerFound)]
+    assert notes == ([] if trimmable else [result.unjudged])
+    assert ("not judged" in "\n".join(run_lines(result))) != trimmable
+    assert ("not judged" in to_markdown([result])) != trimmable
 
 
 async def test_a_failed_request_is_not_held_unless_it_was_expected() -> None:

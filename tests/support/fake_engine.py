@@ -30,6 +30,7 @@ class FakeEngine:
         fails_at: that request is answered with status 500.
         starts: false lets every start fail.
         breaks: starting breaks in a way that nobody foresaw.
+        trimmable: what is told of the model's cache.
     """
 
     def __init__(
@@ -42,13 +43,14 @@ class FakeEngine:
         fails_at: int | None = None,
         starts: bool = True,
         breaks: bool = False,
+        trimmable: bool | None = None,
     ) -> None:
         self.state = SessionState()
         self.commands: list[cmd.Command] = []
         self.most_open = 0
         self.was_asked = asyncio.Event()
         self._observed, self._cache, self._hangs, self._starts = observed, cache, hangs, starts
-        self._breaks = breaks
+        self._breaks, self._trimmable = breaks, trimmable
         self._dies_at, self._fails_at = dies_at, fails_at
         self._now = 1_000 * MS
         self._keys = 0
@@ -155,7 +157,16 @@ class FakeEngine:
                     flags={"prompt_cache_size": size, "host": "127.0.0.1"},
                 )
             )
-            self._say(lambda at: ev.ModelLoaded(at_ns=at, origin="observer", model="m", seconds=1.5, head_tokens=3))
+            self._say(
+                lambda at: ev.ModelLoaded(
+                    at_ns=at,
+                    origin="observer",
+                    model="m",
+                    seconds=1.5,
+                    head_tokens=3,
+                    trimmable=self._trimmable,
+                )
+            )
         self._say(lambda at: ev.ServerPhaseChanged(at_ns=at, origin="process", phase="ready"))
         self._memory(1_000_000)
 

@@ -133,10 +133,10 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a scenario under one set of limits; `combination` are the flags that the sweep set for it.
 
-    `planned`: how many runs the sweep was to have. `notes` are what the scenario's author says of it. `lost` says what
-    happened to the server if it went away (or was never there: not `reached`); `interrupted` that a person stopped the
-    run. In both cases what was measured until then is here, and the expectations of steps that were not finished are
-    not.
+    `planned`: how many runs the sweep was to have. `unjudged`: why its expectations are not. `notes` are what the
+    scenario's author says of it. `lost` says what happened to the server if it went away (or was never there: not
+    `reached`); `interrupted` that a person stopped the run. In both cases what was measured until then is here, and
+    the expectations of steps that were not finished are not.
     """
 
     scenario: str
@@ -152,6 +152,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     expectations: tuple[Verdict, ...]
     notes: str = ""
     planned: int = 1
+    unjudged: str = ""
     interrupted: bool = False
     reached: bool = True
     lost: str | None = None

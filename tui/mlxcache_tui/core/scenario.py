@@ -62,7 +62,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked scenario. `notes` is the comment block at its top; `digest` changes with any of its texts."""
+    """A checked scenario. `notes` is the comment block at its top; `digest` changes with any of its texts.
+
+    `needs`: what its expectations assume of the model's cache; "trimmable" is one that can be cut back.
+    """
 
     name: str
     title: str
@@ -75,6 +78,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     sweep: dict[str, tuple[Any, ...]]
     sweep_line: int = 0
+    needs: str | None = None
 
     def combinations(self) -> tuple[dict[str, Any], ...]:
         """The flags of each run of the sweep, the last key turning fastest; one empty set without a sweep."""

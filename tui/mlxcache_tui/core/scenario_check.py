@@ -140,6 +140,7 @@ class _Checker:
             steps=tuple(self.steps),
             sweep=sweep,
             sweep_line=line_of(self.lines, ("sweep",)),
+            needs=top.get("needs"),
         )
 
     # --- one part each ---

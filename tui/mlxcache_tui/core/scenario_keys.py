@@ -94,6 +94,7 @@ TEXTS = Key(
 TOP_KEYS: Mapping[str, Key] = {
     "title": LINE,
     "about": TEXT,
+    "needs": Key("'trimmable': a model whose cache can be cut back", lambda value: value == "trimmable"),
     "server": Key("a table [server] of server flags", _is_table),
     "defaults": Key("a table [defaults]", _is_table),
     "policies": Key("a table [policies]", _is_table),

@@ -105,6 +105,16 @@ def model_notes(scenario: Scenario, served: str | None) -> list[str]:
     return notes
 
 
+def unmet_need(scenario: Scenario, *, trimmable: bool | None) -> str:
+    """Why the scenario's expectations say nothing on the model that is here; empty if they do, or nobody knows."""
+    if scenario.needs != "trimmable" or trimmable is not False:
+        return ""
+    return (
+        "it assumes a cache that can be cut back, and this model's cannot (a sliding window, or recurrent layers): "
+        "its expectations are not judged"
+    )
+
+
 def _counted(count: int, word: str) -> str:
     return f"{count} {word}{'s' * (count != 1)}"
 

@@ -234,7 +234,7 @@ def _step_view(step: Step, run: RunProgress, old: Figures | None) -> StepView:
         figures=run.figures.get(step.id) if result else None,
         before=old,
         expects=tuple(map(_judged, verdicts))
-        if verdicts is not None
+        if verdicts
         else tuple(ExpectView(text=expectation.text) for expectation in step.expect),
     )
 
@@ -315,6 +315,8 @@ def _outcome(runs: Sequence[RunProgress]) -> VerdictLine:
         if not any(result.steps for result in results):
             return VerdictLine(tone=tone, text="stopped before anything was measured")
         return VerdictLine(tone=tone, text=", ".join(["stopped; what was measured is kept", *words]))
+    if not words and any(result.unjudged for result in results):
+        return VerdictLine(tone="warn", text="done; what it expects is not judged on this model")
     if not words:
         return VerdictLine(tone="plain", text="done; the scenario expects nothing: look at the figures")
     return VerdictLine(tone="bad" if failed or broken else "good", text=", ".join(words))
@@ -336,6 +338,8 @@ def _run_verdict(result: RunResult) -> list[tuple[Tone, str]]:
     if result.lost is not None:
         lines.append(("bad", _shown_line(result.lost)))
         lines += [("plain", _shown_line(line)) for line in result.lost_lines[-2:]]
+    if result.unjudged:
+        lines.append(("warn", result.unjudged))
     lines += [("bad", _failure(request)) for request in result.unexpected_failures()]
     lines += [
         ("bad", f"{verdict.step}: {verdict.text}: {shortfall(verdict)}")

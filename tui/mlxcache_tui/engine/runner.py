@@ -19,7 +19,7 @@ from mlxcache_tui.core.events import PolicyKnown
 from mlxcache_tui.core.expect import Measure, Metric, Verdict, judge
 from mlxcache_tui.core.results import EvictionResult, RequestResult, RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario, Sent, Step, draft_of
-from mlxcache_tui.core.scenario_plan import model_notes
+from mlxcache_tui.core.scenario_plan import model_notes, unmet_need
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.summary import metric_values
 from mlxcache_tui.engine import measure
@@ -86,6 +86,7 @@ class Runner:
         """By key: the session lets its oldest requests go."""
         self._steps: dict[str, StepResult] = {}
         self._verdicts: dict[str, tuple[Verdict, ...]] = {}
+        self._unjudged = ""
         self._open: list[str] = []
         self._going = asyncio.Event()
         self._going.set()
@@ -155,8 +156,11 @@ class Runner:
             epoch = state.server.epoch
             self.engine.submit(StartServer(spec=self._spec))
             await self._ready(after_epoch=epoch)
-        for note in model_notes(self.scenario, state.server.model):
-            self._tell(ServerFound(text=note))
+        loaded = state.server.loaded
+        self._unjudged = unmet_need(self.scenario, trimmable=loaded.trimmable if loaded else None)
+        for note in (*model_notes(self.scenario, state.server.model), self._unjudged):
+            if note:
+                self._tell(ServerFound(text=note))
         self._began = measure.began(state)
         self._evictions_before = state.tally.evictions
         self._memory.begin(state)
@@ -187,6 +191,7 @@ class Runner:
             started=self._started.isoformat(timespec="seconds"),
             combination=self.combination,
             planned=len(self.scenario.combinations()),
+            unjudged=self._unjudged,
             server=measure.server_result(
                 state, self._began or measure.began(state), wanted, ours=self._spec is not None
             ),
@@ -234,6 +239,8 @@ class Runner:
         return result
 
     def _judge(self, step: Step) -> tuple[Verdict, ...]:
+        if self._unjudged:
+            return ()
         return tuple(judge(expectation, step.name, self._values_for(step)) for expectation in step.expect)
 
     async def _send_all(self, step: Step) -> None:

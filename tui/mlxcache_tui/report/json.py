@@ -57,6 +57,7 @@ def run_object(run: RunResult) -> dict[str, Any]:
         "title": run.title,
         "digest": run.digest,
         "sweep": run.combination,
+        "unjudged": run.unjudged or None,
         "interrupted": run.interrupted,
         "reached": run.reached,
         "lost": run.lost,

@@ -126,6 +126,8 @@ def _conditions_of(run: RunResult) -> list[str]:
     ]
     if server.differences:
         lines.append(f"- **the server differs from the scenario:** {differences_text(server.differences)}")
+    if run.unjudged:
+        lines.append(f"- **expectations:** {run.unjudged}")
     if run.interrupted:
         lines.append("- **interrupted:** what was measured until then is here")
     if run.lost is not None:

@@ -119,6 +119,8 @@ def verdict_lines(run: RunResult) -> list[str]:
         lines += [f"    {line}" for line in run.lost_lines]
     if run.interrupted:
         lines.append("  interrupted: what was measured until then is kept")
+    if run.unjudged:
+        lines.append(f"  note: {run.unjudged}")
     for request in run.unexpected_failures():
         lines.append(f"  ✗ #{request.id} of {request.step} {request.state}: {request.error or 'no reason given'}")
     failed = [verdict for verdict in run.expectations if not verdict.held]
