@@ -112,7 +112,9 @@ def test_the_servers_own_counters_stay(text: str) -> None:
 def test_a_snapshot_names_no_home() -> None:
     entry = ev.EntryState(entry=1, type="user", tokens=1, bytes=1, inserted_ns=1, model="/home/ottilie/models/m")
     event = ev.CacheSnapshot(at_ns=1, origin="observer", entries=(entry,), max_count=1, max_bytes=None, bytes=1)
-    (shown,) = redacted([event])
+    url, model = "http://127.0.0.1:1", "/home/ottilie/models/m"
+    targeted = ev.ServerTargeted(at_ns=1, origin="program", url=url, mode="launched", model=model)
+    _, shown = redacted([targeted, event])
     assert isinstance(shown, ev.CacheSnapshot)
     assert shown.entries[0].model == "~/models/m"
 
@@ -242,3 +244,44 @@ def test_a_new_field_with_words_in_an_event_that_is_kept_has_to_be_looked_at() -
         for name, hint in get_type_hints(kind).items():
             if "str" in str(hint) or "Any" in str(hint) or "Literal" in str(hint) or "Struct" in str(hint):
                 assert name in known, f"{kind.__name__}.{name}: may it hold what somebody wrote?"
+
+
+def test_what_a_client_chose_is_not_shown() -> None:
+    story = told()
+    path, roles = "/v1/chat/completions?k=zebra", ("zebra", "developer")
+    story.tell(
+        ev.RequestComposed(
+            at_ns=story.tick(),
+            origin="observer",
+            key="z",
+            purpose="send",
+            path=path,
+            messages=tuple((role, text_id_of(QUESTION)) for role in roles),
+            params={"model": "zebra/m", "zebra": 1, "chat_template_kwargs": {"zebra": True, "enable_thinking": False}},
+        )
+    )
+    for kind in (ev.ModelLoadStarted, ev.ModelLoaded):
+        more = {"seconds": 1.0} if kind is ev.ModelLoaded else {}
+        story.tell(kind(at_ns=story.tick(), origin="observer", model="zebra/m", **more))  # type: ignore[arg-type]
+    story.look_up("z", prompt=10, model="zebra/m")
+    line = ev.LogLine(text='127.0.0.1 - - [29/Nov/2026 20:17:45] "POST /zebra/x HTTP/1.1" 404 -', kind="access")
+    story.tell(ev.LogRead(at_ns=story.tick(), origin="log", lines=(line,)))
+    url, log = "http://127.0.0.1:8080", "/var/log/zebra.log"
+    story.tell(ev.ServerTargeted(at_ns=story.tick(), origin="program", url=url, mode="attached", log_path=log))
+    events = redacted(story.events)
+    assert b"zebra" not in b"".join(map(encode_event, events))
+    composed = next(event for event in events if isinstance(event, ev.RequestComposed) and event.key == "z")
+    assert composed.path == "/v1/chat/completions"
+    assert composed.messages[1][0] == "developer"
+    assert composed.params["chat_template_kwargs"]["enable_thinking"] is False
+
+
+def test_the_servers_own_model_and_paths_stay() -> None:
+    events = redacted(told().events)
+    assert {event.model for event in events if isinstance(event, ev.ModelLoaded | ev.LookedUp)} == {"m"}
+    assert {event.path for event in events if isinstance(event, ev.RequestComposed)} == {"/v1/chat/completions"}
+    line = '127.0.0.1 - - [29/Nov/2026 20:17:45] "GET {} HTTP/1.1" 200 -'
+    told_line = ev.LogRead(at_ns=1, origin="log", lines=(ev.LogLine(text=line.format("/health?a=1"), kind="access"),))
+    (shown,) = redacted([told_line])
+    assert isinstance(shown, ev.LogRead)
+    assert shown.lines[0].text == line.format("/health")

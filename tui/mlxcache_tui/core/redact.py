@@ -36,14 +36,30 @@ _KEPT = (
     ev.ModelLoaded,
 )
 """Kinds without anything of a prompt or an answer; of their texts only home folders are taken out."""
-_TEXTS = ("error", "text", "model", "adapter", "draft", "url", "log_path")
+_TEXTS = ("error", "text", "adapter", "draft", "url")
 _HARMLESS_RECORDS = re.compile(
     r"Starting httpd at [\w.:\[\]-]+ on port \d+\.*"
     r"|(?:Prompt processing progress|Prompt Cache|KV Caches|- (?:assistant|user|system)):"
     r"(?:[ ,\d./]|seq|sequences|GB|latest|user|cache|tokens)*"
 )
-_ACCESS = re.compile(r'([\w.:]+ - - \[[\w/: ]+\] "[A-Z]+ /[\w/.-]*)(?:[?#]\S*)?( HTTP/[\d.]+" [\d-]+ [\d-]+)')
-"""An access line in two parts, without the query."""
+_ACCESS = re.compile(r'([\w.:]+ - - \[[\w/: ]+\] "[A-Z]+ )(/\S*)( HTTP/[\d.]+" [\d-]+ [\d-]+)')
+"""An access line in three parts; the one in the middle is what a client asked for."""
+_PATHS = frozenset(
+    prefix + path for prefix in ("", "/v1") for path in ("/chat/completions", "/completions", "/models", "/health")
+)
+"""Paths of the server's API: any other is a client's own word."""
+_ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "prompt"})
+_PARAMETERS = frozenset(
+    {
+        "adapters", "add_generation_prompt", "chat_template_kwargs", "draft_model", "enable_thinking",
+        "frequency_penalty", "include_usage", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "min_p",
+        "model", "n", "num_draft_tokens", "presence_penalty", "reasoning_effort", "repetition_context_size",
+        "repetition_penalty", "response_format", "role_mapping", "seed", "stop", "stream", "stream_options",
+        "temperature", "tool_choice", "tools", "top_k", "top_logprobs", "top_p", "user", "xtc_probability",
+        "xtc_threshold",
+    }
+)  # fmt: skip
+"""Keys of a request's body that have a meaning: any other is a client's own word."""
 _TELLING = ": "
 """What stands behind it in a line of ours may be somebody else's words."""
 _RECORD = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - [A-Z]+ - )(.*)", re.DOTALL)
@@ -61,8 +77,9 @@ _OUR_ERRORS = (
 )
 """How the lines begin that are all our own."""
 _PATH = re.compile(r"(?<![\w:/])/(?!/)\S+(?: \S+)*?\.\w+|(?<![\w:/])/(?!/)\S+")
-_NAMED_STRINGS = ("model", "draft_model", "host", "log_level")
-"""Parameters and flags whose words may be shown."""
+_A_PATH = "[a path]"
+_NAMED_FLAGS = ("model", "draft_model", "host", "log_level")
+"""Flags of the server whose words may be shown."""
 
 
 class Redactor:
@@ -71,10 +88,13 @@ class Redactor:
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
         self._labels: dict[str, str] = {}
+        self._models: set[str | None] = {"default_model"}
+        """The server's own: another one in a request is a client's word."""
         self._pieces: dict[tuple[str, ev.Origin, ev.TextKind], list[str]] = {}
 
     def take(self, event: ev.AnyEvent) -> list[ev.AnyEvent]:
         """What of an event may be shown: none, one, or several events."""
+        self._learn_models(event)
         match event:
             case ev.TextArrived(key=key, origin=origin, kind=kind, text=text):
                 self._pieces.setdefault((key, origin, kind), []).append(text)
@@ -82,14 +102,14 @@ class Redactor:
             case ev.RequestEnded(key=key, origin=origin, error=error):
                 return [*self._texts_of(key, origin, event.at_ns), _with(event, error=self._error(error))]
             case ev.CacheSnapshot(entries=entries):
-                named = (_with(entry, model=_without_home(entry.model)) for entry in entries)
+                named = (_with(entry, model=self._model(entry.model)) for entry in entries)
                 return [_with(event, entries=tuple(named))]
             case ev.ServerPhaseChanged(text=text) | ev.Noticed(text=text):
                 return [_with(event, text=self._head(text))]
-            case ev.ModelLoadFailed(error=error) | ev.SourceFailed(error=error):
+            case ev.SourceFailed(error=error):
                 return [_with(event, error=self._error(error))]
             case ev.LookedUp() | ev.EntryInserted():
-                return [_with(event, tokens=_with(event.tokens, new=()), model=_without_home(event.model))]
+                return [_with(event, tokens=_with(event.tokens, new=()), model=self._model(event.model))]
             case ev.LogRead(lines=lines):
                 return [_with(event, lines=tuple(map(self._line, lines)))]
             case _ if isinstance(event, _KEPT):
@@ -97,7 +117,11 @@ class Redactor:
                     name: _without_home(getattr(event, name)) for name in _TEXTS if hasattr(event, name)
                 }
                 if flags := getattr(event, "flags", None):
-                    shown["flags"] = self._values(flags)
+                    shown["flags"] = self._flags(flags)
+                if hasattr(event, "model"):
+                    shown["model"] = self._model(event.model)
+                if getattr(event, "log_path", None) is not None:
+                    shown["log_path"] = _A_PATH
                 return [_with(event, **shown)]
             case _:
                 return self._written(event)
@@ -113,25 +137,41 @@ class Redactor:
                 return [self._composed(event)]
             case ev.LogOwned(text=text):
                 return [_with(event, text=self._message(text))]
+            case ev.ModelLoadFailed(error=error, model=model):
+                return [_with(event, error=self._error(error), model=self._model(model))]
             case ev.WorkerDied(error=error):
                 return [_with(event, error=error.partition(":")[0])]
             case ev.ServerExited(tail=tail):
                 return [_with(event, tail=tuple(self._line(ev.LogLine(text=line)).text for line in tail))]
             case ev.ServerLaunched(flags=flags):
-                return [_with(event, command=(), flags=self._values(flags))]
+                return [_with(event, command=(), flags=self._flags(flags))]
             case ev.ObserverConnected(flags=flags, log_path=log_path):
-                return [_with(event, flags=self._values(flags), log_path=_without_home(log_path))]
+                return [_with(event, flags=self._flags(flags), log_path=_A_PATH if log_path is not None else None)]
         return []
+
+    def _learn_models(self, event: ev.AnyEvent) -> None:
+        if isinstance(event, ev.ServerTargeted | ev.ServerIdentified):
+            self._models.add(event.model)
+        if isinstance(event, ev.ServerLaunched | ev.ObserverConnected | ev.ServerIdentified) and event.flags:
+            named = event.flags.get("model")
+            self._models |= {named} if isinstance(named, str) else set()
+
+    def _model(self, name: str | None) -> str | None:
+        return _without_home(name) if name is None or name in self._models else self.mark(name)
 
     def _composed(self, event: ev.RequestComposed) -> ev.RequestComposed:
         return _with(
             event,
-            messages=tuple((role, self._hash(text_id)) for role, text_id in event.messages),
-            params=self._values(event.params),
+            path=_known_path(event.path),
+            messages=tuple((self._role(role), self._hash(text_id)) for role, text_id in event.messages),
+            params=self._parameters(event.params),
             policy=self._label(event.policy) if event.policy is not None else None,
             before=self.mark(event.before),
             after=self.mark(event.after),
         )
+
+    def _role(self, role: str) -> str:
+        return role if role in _ROLES else self.mark(role)
 
     def _label(self, label: str) -> str:
         """A policy's label is the name that somebody gave its file."""
@@ -155,13 +195,14 @@ class Redactor:
 
     def _message(self, text: str) -> str:
         if access := _ACCESS.fullmatch(text):
-            return "".join(access.groups())
+            head, path, tail = access.groups()
+            return head + _known_path(path) + tail
         return text if _HARMLESS_RECORDS.fullmatch(text) else self.mark(text)
 
     def _head(self, text: str) -> str:
         """A line of ours up to where it may go on in somebody else's words."""
         head, telling, rest = text.partition(_TELLING)
-        return f"{_PATH.sub('[a path]', head)}{telling}{self.mark(rest)}"
+        return f"{_PATH.sub(_A_PATH, head)}{telling}{self.mark(rest)}"
 
     def _error(self, error: str | None) -> str | None:
         """A server's own words on a failure may repeat what it was sent."""
@@ -171,18 +212,28 @@ class Redactor:
         head = match.group() if match else ""
         return head + self.mark(error.removeprefix(head))
 
-    def _values(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Parameters: numbers and switches as they are, words and lists as marks but for a few names."""
-        return {name: self._value(name, value) for name, value in values.items()}
+    def _flags(self, flags: dict[str, Any]) -> dict[str, Any]:
+        """The server's: numbers and switches as they are, words and lists as marks but for a few names."""
+        return {
+            name: _without_home(value) if name in _NAMED_FLAGS and isinstance(value, str) else self._value(value)
+            for name, value in flags.items()
+        }
 
-    def _value(self, name: str, value: Any) -> Any:
-        if value is None or isinstance(value, bool | int | float):
-            return value
-        if isinstance(value, dict) and name == "chat_template_kwargs":
-            return self._values(value)
-        if isinstance(value, str):
-            return _without_home(value) if name in _NAMED_STRINGS else self.mark(value)
-        return self.mark(str(value))
+    def _parameters(self, params: dict[str, Any]) -> dict[str, Any]:
+        """A request's: the same, and of names those that are known; a model's if it is the server's own."""
+        shown: dict[str, Any] = {}
+        for name, value in params.items():
+            known = name if name in _PARAMETERS else self.mark(name)
+            if name == "chat_template_kwargs" and isinstance(value, dict):
+                shown[known] = self._parameters(value)
+            elif name == "model" and isinstance(value, str):
+                shown[known] = self._model(value)
+            else:
+                shown[known] = self._value(value)
+        return shown
+
+    def _value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, bool | int | float) else self.mark(str(value))
 
     def mark(self, text: str) -> str:
         """What stands for a text: `[512 characters, a1b2c3d4e5f6]`; an empty one stays empty."""
@@ -194,6 +245,12 @@ class Redactor:
 
 def _with(value: S, **changes: Any) -> S:
     return msgspec.structs.replace(value, **changes)
+
+
+def _known_path(path: str) -> str:
+    """A path of the API without its query; of any other only that there was one."""
+    bare = re.split("[?#]", path, maxsplit=1)[0]
+    return bare if bare in _PATHS else _A_PATH
 
 
 def _without_home(text: str | None) -> str | None:
