@@ -35,7 +35,7 @@ from mlxcache_tui.core.state import SessionState
 from support.live_server import Server, Viewer, observed_server
 
 SCRIPT = Path(__file__).with_name("truth_server.py")
-SETTLE_S = 20.0
+SETTLE_S = 60.0
 """How long the program may take to be at one with a server that has come to rest, before it counts as a difference."""
 POLICIES = 6
 QUESTIONS = ("May I?", "It broke. May I?", "May I return it without a receipt?", "Why?", "もう一度", "Who pays 🙂?")
