@@ -190,7 +190,7 @@ async def test_cancel_in_mid_answer(server: str) -> None:
 
 
 async def test_what_a_probe_learns(server: str) -> None:
-    health = await probe(server)
+    health = await probe(server, timeout_s=REPLY_S)
     assert health.reachable
     assert (health.health, health.software) == (200, "mlx_lm")
     # 0.32.2 answers 200 with an empty body where there is no model folder of Hugging Face.

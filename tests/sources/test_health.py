@@ -10,6 +10,7 @@ import pytest
 from mlxcache_tui.sources.health import Health, probe
 from support.stub_server import RESET, Received, Script, Step, head, serve
 
+PATIENCE_S = 60.0
 OK = b'{"status": "ok"}'
 
 
@@ -89,7 +90,7 @@ CASES: dict[str, tuple[Script, Script, Health]] = {
 async def test_what_a_probe_learns(name: str) -> None:
     health, models, expected = CASES[name]
     async with serve(answers(health, models)) as stub:
-        assert await probe(stub.url) == expected
+        assert await probe(stub.url, timeout_s=PATIENCE_S) == expected
 
 
 def test_first_model_and_dead_worker() -> None:
@@ -103,7 +104,7 @@ def test_first_model_and_dead_worker() -> None:
 
 async def test_a_watcher_asks_only_for_health() -> None:
     async with serve([JSON, OK]) as stub:
-        assert await probe(stub.url, models=False) == Health(True, 200, "ok", None, "mlx_lm")
+        assert await probe(stub.url, models=False, timeout_s=PATIENCE_S) == Health(True, 200, "ok", None, "mlx_lm")
         assert [request.path for request in stub.requests] == ["/health"]
 
 
@@ -111,7 +112,7 @@ async def test_nothing_answers() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        health = await probe(url)
+        health = await probe(url, timeout_s=PATIENCE_S)
     assert health == Health(False, error=f"nothing answers at {url}: start the server or choose another URL")
 
 
@@ -135,7 +136,7 @@ async def test_a_body_that_drips_for_ever_is_given_up() -> None:
 
 async def test_a_body_without_end_is_cut() -> None:
     async with serve([JSON, b" " * (3 << 20), asyncio.Event()]) as stub:
-        assert (await probe(stub.url, models=False)).reachable
+        assert (await probe(stub.url, models=False, timeout_s=PATIENCE_S)).reachable
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,6 @@ async def test_an_address_that_is_none(url: str) -> None:
 
 async def test_what_is_not_http() -> None:
     async with serve([b"220 mail ready\r\n\r\n"]) as stub:
-        health = await probe(stub.url)
+        health = await probe(stub.url, timeout_s=PATIENCE_S)
     assert health.error is not None
     assert health.error.startswith(f"what answers at {stub.url} does not speak HTTP")
