@@ -33,6 +33,18 @@ def test_the_list_says_what_is_in_each_and_how_much_they_take(
     assert "--older-than DAYS" in out
 
 
+def test_the_list_tells_warmed_requests_and_damage(capsys: pytest.CaptureFixture[str]) -> None:
+    story = told()
+    story.compose("w1", purpose="warm", warmup=True)
+    path = write(sessions_dir() / "s.jsonl", story)
+    with path.open("ab") as file:
+        file.write(b"\x00\n")
+    assert main(["sessions"]) == 0
+    out = capsys.readouterr().out
+    assert " 4 (+1 warmed) " in out
+    assert f"damaged: line {len(story.events) + 1}" in out
+
+
 def test_the_list_as_json(two: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sessions", "--json", "-"]) == 0
     whole = json.loads(capsys.readouterr().out)

@@ -6,7 +6,7 @@ import pytest
 
 from mlxcache_tui.core.codec import encode_event
 from mlxcache_tui.core.events import LogLine, LogRead, Noticed, SessionStarted
-from mlxcache_tui.store.replay import read_session
+from mlxcache_tui.store.replay import SessionReader, read_session
 
 STARTED = SessionStarted(
     at_ns=1, origin="program", protocol=1, program="0.1.0", started="2026-11-29T14:48:03+01:00", wall_ns=5, mode="none"
@@ -54,18 +54,18 @@ def test_kinds_of_a_later_version_are_counted(path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b"\x00\x00\x00\n", "line 4: "),
-        (b"{}\n", "line 4: "),
-        (b'"x"\n', "line 4: "),
-        (b'{"t":"Noticed","at_ns":"late","origin":"log"}\n', "line 4: Expected `int`, got `str` - at `$.at_ns`"),
+        (b"\x00\x00\x00\n", ""),
+        (b"{}\n", ""),
+        (b'"x"\n', ""),
+        (b'{"t":"Noticed","at_ns":"late","origin":"log"}\n', "Expected `int`, got `str` - at `$.at_ns`"),
     ],
 )
-def test_damage_inside_names_the_line_and_the_rest_is_read(path: Path, line: bytes, told: str) -> None:
+def test_it_is_read_up_to_damage_inside_and_says_where(path: Path, line: bytes, told: str) -> None:
     path.write_bytes(WHOLE + line + b"\n" + encode_event(NOTICED))
     session = read_session(path)
-    assert session.events == (*EVENTS, NOTICED)
+    assert session.events == EVENTS
     assert session.damage is not None
-    assert session.damage.startswith(told)
+    assert session.damage.startswith(f"line 4: left out from here on (3 lines): {told}")
     assert "\n" not in session.damage
 
 
@@ -73,8 +73,23 @@ def test_much_damage_is_still_one_line(path: Path) -> None:
     path.write_bytes(b"x\n" * 5 + b"cut")
     damage = read_session(path).damage
     assert damage is not None
-    assert damage.startswith("line 1: ")
-    assert damage.endswith("(and 5 more)")
+    assert damage.startswith("line 1: left out from here on (5 lines): ")
+
+
+def test_read_in_pieces_it_ends_at_the_same_place(path: Path) -> None:
+    path.write_bytes(WHOLE + b"x\n" + WHOLE)
+    reader = SessionReader(path)
+    reader.look()
+    events = []
+    while reader.left:
+        events += reader.read(2)
+    with path.open("ab") as file:
+        file.write(WHOLE)
+    assert not reader.look()
+    assert (tuple(events), reader.read()) == (EVENTS, [])
+    damage = reader.damage(growing=True)
+    assert damage is not None
+    assert damage.startswith("line 4: left out from here on (7 lines): ")
 
 
 def test_no_such_file_is_an_os_error(path: Path) -> None:

@@ -12,6 +12,7 @@ from mlxcache_tui.core.present import status_view
 from mlxcache_tui.store import sessions
 from mlxcache_tui.store.paths import sessions_dir
 from mlxcache_tui.store.recorder import Recorder
+from mlxcache_tui.store.replay import read_session
 from mlxcache_tui.store.sessions import age_days, list_sessions, session_file, session_info, started_text
 from support.sessions import told, write
 
@@ -26,6 +27,30 @@ def test_the_figures_are_those_of_the_fold(tmp_path: Path) -> None:
     assert (info.server, info.model, info.mlx_lm) == ("http://127.0.0.1:8080", "m", "0.32.2")
     assert info.started == "2026-11-29T14:48:03+01:00"
     assert not info.recording
+
+
+def test_it_is_told_up_to_the_line_that_is_damaged(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", told())
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if b'"key":"c"' in line)
+    for damaged in (b"\x00\x00\n", b'{"t":"LogRead","at_n\n', b'{"t":"RequestComposed","at_ns":"late"}\n'):
+        path.write_bytes(b"".join([*lines[:at], damaged, *lines[at:]]))
+        info = session_info(path)
+        assert (info.damaged_line, info.requests, info.evictions) == (at + 1, 2, 0)
+        damage = read_session(path).damage
+        assert damage is not None
+        assert damage.startswith(f"line {at + 1}: ")
+    path.write_bytes(b"".join(lines)[:-5])
+    assert session_info(path).damaged_line is None, "it may still be being written"
+
+
+def test_those_that_only_warm_are_told_beside_the_others(tmp_path: Path) -> None:
+    story = told()
+    for key in ("w1", "w2"):
+        story.compose(key, purpose="warm", warmup=True)
+    info = session_info(write(tmp_path / "s.jsonl", story))
+    assert (info.requests, info.warmed) == (4, 2)
+    assert info.requests + info.warmed == max(request.number for request in story.state.requests.values())
 
 
 def test_the_limits_are_those_that_requests_met(tmp_path: Path) -> None:

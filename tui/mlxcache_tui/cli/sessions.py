@@ -89,11 +89,11 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.mlx_lm or UNKNOWN,
         info.model or UNKNOWN,
         ", ".join(map(str, info.prompt_cache_sizes)) or UNKNOWN,
-        str(info.requests),
+        f"{info.requests} (+{info.warmed} warmed)" if info.warmed else str(info.requests),
         human_percent(info.reuse),
         UNKNOWN if info.evictions is None else str(info.evictions),
         human_bytes(info.bytes),
-        "recording" if info.recording else "",
+        "recording" if info.recording else f"damaged: line {info.damaged_line}" if info.damaged_line else "",
     )
 
 

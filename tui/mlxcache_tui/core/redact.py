@@ -102,12 +102,13 @@ class Redactor:
             case ev.RequestEnded(key=key, origin=origin, error=error):
                 return [*self._texts_of(key, origin, event.at_ns), _with(event, error=self._error(error))]
             case ev.CacheSnapshot(entries=entries):
-                named = (_with(entry, model=self._model(entry.model)) for entry in entries)
-                return [_with(event, entries=tuple(named))]
+                shown_entries = (_with(entry, model=self._model(entry.model)) for entry in entries)
+                return [_with(event, entries=tuple(shown_entries))]
             case ev.ServerPhaseChanged(text=text) | ev.Noticed(text=text):
                 return [_with(event, text=self._head(text))]
-            case ev.SourceFailed(error=error):
-                return [_with(event, error=self._error(error))]
+            case ev.ModelLoadFailed(error=error) | ev.SourceFailed(error=error):
+                named = {"model": self._model(event.model)} if isinstance(event, ev.ModelLoadFailed) else {}
+                return [_with(event, error=self._error(error), **named)]
             case ev.LookedUp() | ev.EntryInserted():
                 return [_with(event, tokens=_with(event.tokens, new=()), model=self._model(event.model))]
             case ev.LogRead(lines=lines):
@@ -137,8 +138,6 @@ class Redactor:
                 return [self._composed(event)]
             case ev.LogOwned(text=text):
                 return [_with(event, text=self._message(text))]
-            case ev.ModelLoadFailed(error=error, model=model):
-                return [_with(event, error=self._error(error), model=self._model(model))]
             case ev.WorkerDied(error=error):
                 return [_with(event, error=error.partition(":")[0])]
             case ev.ServerExited(tail=tail):

@@ -1,4 +1,4 @@
-"""Reads a session file back, up to its last whole line; one that is still being written is read on as it grows."""
+"""Reads a session file back, up to its last whole line or to what is damaged; one that is being written as it grows."""
 
 from collections import deque
 from pathlib import Path
@@ -32,13 +32,17 @@ _KNOWN = frozenset(kind.__name__ for kind in AnyEvent.__args__)
 class SessionReader:
     """Reads a session file piece by piece. Texts are cleaned as they were at their source: the file may be anyone's.
 
-    A last line without its end is kept back: it is being written, or its write was interrupted.
+    It ends at the first line that cannot be read: what stands behind a gap would be told as if nothing were missing,
+    with requests that never end and entries that were never stored. A last line without its end is kept back: it is
+    being written, or its write was interrupted.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.unknown = 0
-        self._damages: list[str] = []
+        self._damage: tuple[int, str] | None = None
+        """Number of the line that cannot be read, and why not."""
+        self._left_out = 0
         self._lines: deque[bytes] = deque()
         self._number = 0
         self._offset = 0
@@ -55,7 +59,10 @@ class SessionReader:
             data = file.read()
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        self._lines.extend(lines)
+        if self._damage is None:
+            self._lines.extend(lines)
+        else:
+            self._left_out += len(lines)
         return bool(self._lines)
 
     def read(self, most: int | None = None) -> list[AnyEvent]:
@@ -72,21 +79,19 @@ class SessionReader:
     def _read_each(self, lines: list[bytes]) -> list[AnyEvent]:
         """One by one, since something among them cannot be read."""
         events: list[AnyEvent] = []
-        for line in lines:
+        for place, line in enumerate(lines):
             self._number += 1
             try:
                 events.append(decode_clean(line))
             except msgspec.DecodeError as error:
-                self._passed_over(line, error)
+                if _is_unknown(line):
+                    self.unknown += 1
+                elif line.strip():
+                    self._damage = self._number, str(error)
+                    self._left_out = len(lines) - place + len(self._lines)
+                    self._lines.clear()
+                    break
         return events
-
-    def _passed_over(self, line: bytes, error: msgspec.DecodeError) -> None:
-        if not line.strip():
-            return
-        if _is_unknown(line):
-            self.unknown += 1
-        else:
-            self._damages.append(f"line {self._number}: {error}")
 
     @property
     def left(self) -> int:
@@ -100,11 +105,13 @@ class SessionReader:
 
     def damage(self, *, growing: bool = False) -> str | None:
         """One line on what could not be read, or None. In a file that grows, a last line without an end is none."""
-        damages = list(self._damages)
+        if self._damage is not None:
+            number, why = self._damage
+            count = f"{self._left_out} line{'s' * (self._left_out != 1)}"
+            return f"line {number}: left out from here on ({count}): {why}"
         if self.is_cut and not growing:
-            damages.append(f"line {self._number + len(self._lines) + 1} has no end: the recording was interrupted")
-        more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
-        return damages[0] + more if damages else None
+            return f"line {self._number + len(self._lines) + 1} has no end: the recording was interrupted"
+        return None
 
 
 def read_session(path: Path) -> SessionFile:

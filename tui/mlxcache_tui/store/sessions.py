@@ -1,7 +1,6 @@
 """The session files in the state folder: what is in each, at a glance, without folding it."""
 
 import errno
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +28,10 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     recording: bool
     prompt_cache_sizes: tuple[int, ...] = ()
     """The limits that requests that count met, in order: a session may restart its server with another one."""
+    warmed: int = 0
+    """Requests that only warmed the cache, or the server; they have a number, and are not among `requests`."""
+    damaged_line: int | None = None
+    """The line that cannot be read: what is told here is what stands before it."""
 
     @property
     def name(self) -> str:
@@ -61,7 +64,12 @@ class _Line(msgspec.Struct):
     flags: Any = None
 
 
+class _Event(msgspec.Struct):
+    t: str
+
+
 _decoder = msgspec.json.Decoder(_Line)
+_any = msgspec.json.Decoder(_Event)
 _LOOKED_AT = (
     "SessionStarted",
     "ServerTargeted",
@@ -106,8 +114,7 @@ def session_info(path: Path) -> SessionInfo:
     """
     status = path.stat()
     glance = _Glance()
-    for line in _lines(path):
-        glance.take(line)
+    damaged_line = _read(path, glance)
     lasted = (glance.last_ns - glance.first_ns) / 1e9 if glance.first_ns is not None else None
     return SessionInfo(
         path=str(path),
@@ -122,6 +129,8 @@ def session_info(path: Path) -> SessionInfo:
         bytes=status.st_size,
         recording=is_recording(path),
         prompt_cache_sizes=tuple(glance.limits),
+        warmed=len(glance.warmed),
+        damaged_line=damaged_line,
     )
 
 
@@ -157,14 +166,18 @@ def started_text(started: str | None, *, seconds: bool = False) -> str | None:
         return None
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def _read(path: Path, glance: "_Glance") -> int | None:
+    """Look at the lines up to the first that cannot be read, as a replay does; its number, None if there is none."""
     with path.open("rb") as file:
-        for line in file:
-            if line.startswith(_HEADS):
-                try:
-                    yield _decoder.decode(line)
-                except (msgspec.DecodeError, RecursionError):
-                    continue
+        for number, line in enumerate(file, 1):
+            try:
+                if line.startswith(_HEADS):
+                    glance.take(_decoder.decode(line))
+                elif line.strip():
+                    _any.decode(line)
+            except (msgspec.DecodeError, RecursionError):
+                return number if line.endswith(b"\n") else None  # without its end it is being written
+    return None
 
 
 class _Glance:
@@ -183,6 +196,7 @@ class _Glance:
         self.first_ns: int | None = None
         self.last_ns = 0
         self.counted: dict[str, None] = {}
+        self.warmed: dict[str, None] = {}
         self._ended: set[str] = set()
         self._tokens: dict[str, tuple[int | None, int | None]] = {}
 
@@ -210,10 +224,14 @@ class _Glance:
 
     def _of_request(self, line: _Line, key: str) -> None:
         if line.t == "RequestComposed":
-            if line.purpose != "readiness" and not line.warmup:
-                self.counted[key] = None
-                if self._limit is not None:
-                    self.limits[self._limit] = None
+            if line.purpose == "readiness":
+                return
+            if line.warmup:
+                self.warmed[key] = None
+                return
+            self.counted[key] = None
+            if self._limit is not None:
+                self.limits[self._limit] = None
         elif line.t == "RequestEnded":
             self._ended.add(key)
         else:
