@@ -7,7 +7,7 @@ import pytest
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.by_policy import policy_rows, to_warm, warming_drafts
 from mlxcache_tui.core.codec import text_id_of
-from mlxcache_tui.core.diagnose import first_difference
+from mlxcache_tui.core.difference import first_difference
 from mlxcache_tui.core.present import cache_view, memory_view, request_row, status_view
 from mlxcache_tui.core.reduce import fold
 from mlxcache_tui.core.state import Reason
@@ -145,7 +145,11 @@ def test_report_8_dropped_thinking_is_a_tail_that_is_read_again_not_a_miss() -> 
     story.look_up("b", prompt=120, cached=98, base="a", shared=98, entry=1)
     found = reason(story, "b")
     assert found.kind == "hit"
-    assert "tail re-read: 47 tokens (thinking template): the prompt writes #1's answer otherwise" in found.evidence
+    assert "98 of 120 prompt tokens (82 %) came from #1, 22 read anew" in found.evidence
+    assert (
+        "tail re-read: at most 22 tokens (thinking template): the prompt writes #1's answer otherwise, "
+        "47 stored tokens are of no use"
+    ) in found.evidence
 
 
 def test_report_8_an_answer_that_comes_back_as_it_was_is_no_tail() -> None:

@@ -5,8 +5,9 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlxcache_tui.core.difference import prompt_tokens
 from mlxcache_tui.core.events import LookedUp, TokenRun, TokensNamed
-from mlxcache_tui.core.lens import PromptTexts, lens_view, prompt_tokens, sent_text
+from mlxcache_tui.core.lens import PromptTexts, lens_view, sent_text
 from mlxcache_tui.core.views import LensView
 from support.prompts import PIECE, ask, tokens_of
 from support.story import Story

@@ -1,7 +1,7 @@
 """Entries, evictions, swallowed prefixes, snapshots, limits."""
 
 from mlxcache_tui.core import events as ev
-from support.story import Story
+from support.story import HEAD, Story
 
 
 def test_an_eviction_is_told_everywhere() -> None:
@@ -78,3 +78,13 @@ def test_an_eviction_of_an_entry_from_before_we_watched_changes_nothing() -> Non
     story.server()
     story.evict(99, "nobody")
     assert not story.state.cache.evictions
+
+
+def test_the_head_of_the_template_is_no_use_of_an_entry() -> None:
+    story = Story()
+    story.server()
+    story.sent("a", entry=1)
+    for key, cached in (("b", HEAD), ("c", HEAD + 1), ("d", HEAD + 50)):
+        story.compose(key, system=f"other {key}", policy="other")
+        story.look_up(key, prompt=100, cached=cached, base="a", shared=cached, entry=1)
+    assert story.state.cache.records[1].used_by == (4,)

@@ -4,6 +4,8 @@ import pytest
 
 from mlxcache_tui.draw.reason_words import fitting_reason
 
+LOST = "hit: 186 tokens of #2 · 152 more lost: #1 evicted by #3 (count 2)"
+
 
 @pytest.mark.parametrize(
     ("text", "room", "shown"),
@@ -20,6 +22,19 @@ from mlxcache_tui.draw.reason_words import fitting_reason
         ("hit: 9 tokens of an entry made before we watched", 28, "9 of an earlier entry"),
         ("#3 was cancelled before it was stored", 28, "#3 was cancelled"),
         ("evicted by #3 (count 2)", 3, "by #3 (count 2)"),
+        (
+            "hit: 186 tokens of #2 · 152 more lost: #1 evicted by #3 (count 2)",
+            51,
+            "186 of #2 · 152 lost: #1 evicted by #3 (count 2)",
+        ),
+        (
+            "hit: 186 tokens of #2 · 152 more lost: #1 evicted by #3 (count 2)",
+            40,
+            "186 of #2 · 152 lost: #1 evicted by #3",
+        ),
+        (LOST, 34, "186 of #2 · 152 lost: #1 ✂ by #3"),
+        ("#1 was still in flight: begun 4 ms before, stored 1.2 s after", 30, "#1 was still in flight"),
+        ("#1 was still in flight: begun 4 ms before · → threw out a (#2)", 34, "#1 was still in flight → ✂ a"),
     ],
 )
 def test_what_matters_stays(text: str, room: int, shown: str) -> None:

@@ -11,6 +11,7 @@ from mlxcache_tui.core.commands import Draft, RestartServer, ServerSpec
 from mlxcache_tui.core.forecast import forecast
 from mlxcache_tui.core.lens import PromptTexts, lens_view
 from mlxcache_tui.core.state import Reason, RequestState
+from mlxcache_tui.core.units import human_duration
 from mlxcache_tui.core.warnings import warnings
 from mlxcache_tui.engine.engine import Engine
 from mlxcache_tui.engine.measure import settled
@@ -91,6 +92,9 @@ async def test_volatile_text_in_front_diverges_and_the_lens_shows_where() -> Non
         second = await ask(engine, "May I?", returns, before="Now it is Friday.")
         assert (kind(second), reason(second).from_request) == ("diverged", first.number)
         assert any("stands behind it, unchanged" in line for line in reason(second).evidence)
+        assert second.cached_tokens
+        used = [record.used_by for record in engine.state.cache.records.values()]
+        assert not any(second.number in numbers for numbers in used), "the template's head is no use of an entry"
         view = lens_view(engine.state, second.key, None, PromptTexts())
         assert view is not None
         assert view.exact
@@ -104,6 +108,55 @@ async def test_volatile_text_in_front_diverges_and_the_lens_shows_where() -> Non
         whole = "".join(part.text for part in view.parts)
         assert whole.count(returns.strip()) == 1
         assert sum(part.tokens or 0 for part in view.parts) == second.prompt_tokens
+
+
+@pytest.mark.parametrize("before", ["", "Monday morning it is. ", "Zebra. "])
+async def test_a_text_that_is_no_known_policy_is_found_behind_other_text(before: str) -> None:
+    async with engine_on() as engine:
+        first = await ask(engine, "May I?", f"It is 10:32. {policy('Alpha')}")
+        second = await ask(engine, "May I?", f"{before}{policy('Alpha')}")
+        assert (kind(second), reason(second).from_request) == ("diverged", first.number)
+        assert reason(second).detail == f"differs from #{first.number} at message 0, char 0"
+        assert any("with other text in front: they are read again" in line for line in reason(second).evidence)
+        assert kind(await ask(engine, "May I?", f"{policy('Beta')} rule 1 of Alpha: return it.")) == "first"
+
+
+@since(0, 31, 2)
+@pytest.mark.parametrize(("model", "size"), [("tiny", 1), ("tiny-sliding", 10)])
+async def test_a_difference_in_front_is_the_reason_whatever_became_of_the_entry(model: str, size: int) -> None:
+    async with engine_on(model, prompt_cache_size=size) as engine:
+        first = await ask(engine, "May I?", f"Case 17, of today. {policy('Alpha')}")
+        await ask(engine, "May I?", policy("Beta"))
+        back = await ask(engine, "May I?", f"Case 98, of today. {policy('Alpha')}")
+        assert (kind(back), reason(back).from_request) == ("diverged", first.number)
+        assert "here: Case ▸98, of today. Alpha rule 0 of Alpha: ret…" in reason(back).evidence
+        assert reason(back).detail == f"differs from #{first.number} at message 0, char 5"
+        behind = f"{policy('Gamma')} Case "
+        await ask(engine, "May I?", f"{behind}17.")
+        await ask(engine, "May I?", policy("Beta"))
+        near = await ask(engine, "May I?", f"{behind}98.")
+        assert kind(near) == ("evicted" if size == 1 else "not_trimmable")
+
+
+async def test_a_hit_names_what_more_there_was_and_who_threw_it_out() -> None:
+    async with engine_on(prompt_cache_size=2) as engine:
+        long = f"{policy('Alpha')} {policy('More', 20)}"
+        first = await ask(engine, "May I?", long)
+        second = await ask(engine, "May I?", policy("Alpha"))
+        third = await ask(engine, "Is it damaged?", policy("Alpha"))
+        assert [eviction.made_by for eviction in third.evicted] == [first.number]
+        again = await ask(engine, "May I?", long)
+        found = reason(again)
+        assert (found.kind, found.evicted_by, found.rule) == ("hit", third.number, "count")
+        assert found.from_request in (second.number, third.number)
+        lost = f" more lost: #{first.number} evicted by #{third.number} (count 2)"
+        assert found.detail.endswith(lost)
+        assert any("yet read anew: its entry" in line for line in found.evidence)
+        view = lens_view(engine.state, again.key, None, PromptTexts())
+        assert view is not None
+        assert view.other_number == first.number
+        whole = await ask(engine, "May I?", long)
+        assert reason(whole).detail == f"hit: {whole.cached_tokens} tokens of #{again.number}"
 
 
 async def test_wide_characters_come_back_whole() -> None:
@@ -141,7 +194,18 @@ async def test_several_at_once_are_in_flight_and_one_after_the_other_are_not() -
         others = [send(engine, "May I?", long) for _ in range(2)]
         requests = [await over(engine, key) for key in (first, *others)]
         assert [kind(request) for request in requests] == ["first", "in_flight", "in_flight"]
-        assert {reason(request).from_request for request in requests[1:]} <= {request.number for request in requests}
+        assert [reason(request).from_request for request in requests[1:]] == [requests[0].number] * 2
+        for request in requests[1:]:
+            assert request.lookup is not None
+            assert requests[0].lookup is not None
+            begun = human_duration((request.lookup.at_ns - requests[0].lookup.at_ns) / 1e9)
+            stored = engine.state.cache.records[requests[0].entries[0]].inserted_ns
+            after = human_duration((stored - request.lookup.at_ns) / 1e9)
+            number = requests[0].number
+            assert (
+                reason(request).detail == f"#{number} was still in flight: begun {begun} before, stored {after} after"
+            )
+            assert f"its prompt was stored {after} after this look-up" in reason(request).evidence[-1]
         assert kind(await ask(engine, "May I?", long)) == "hit"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.body import composed_event
-from mlxcache_tui.core.diagnose import common_prefix
+from mlxcache_tui.core.difference import common_prefix
 from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.state import SessionState
 

@@ -3,8 +3,8 @@
 from array import array
 from typing import Any
 
+from mlxcache_tui.core.difference import common_tokens, prompt_tokens
 from mlxcache_tui.core.events import LookedUp, TokenRun, TokensNamed
-from mlxcache_tui.core.lens import common_tokens, prompt_tokens
 from support.story import Story
 
 PIECE = 2

@@ -4,64 +4,60 @@
 what was reused (C) and the prompt's length (P) decide together, with the fate of the entries that held the shared part.
 """
 
-from dataclasses import dataclass
-
 from mlxcache_tui.core import alike
+from mlxcache_tui.core.difference import (
+    TEMPLATE_ARGUMENTS,
+    Difference,
+    common_tokens,
+    difference_lines,
+    first_difference,
+    other_parameters,
+    prompt_tokens,
+)
 from mlxcache_tui.core.infer import reason_of_loss
+from mlxcache_tui.core.retention import SLACK, Fate, entry_text, what_became
 from mlxcache_tui.core.state import EntryRecord, Lookup, Reason, RequestState, SessionState
-from mlxcache_tui.core.units import human_bytes, human_duration
-from mlxcache_tui.core.views import ReasonKind
+from mlxcache_tui.core.units import human_duration
 
 HEAD_UNKNOWN = 16
 """Tokens taken for the template's head where it was not measured."""
-SLACK = 16
-"""Tokens by which reuse may fall short of what is shared without being a miss: the last token, a segment's edge."""
-HERE = "▸"
-"""Stands where two texts begin to differ."""
-CONTEXT = 40
-"""Characters of text shown on each side of a first difference."""
-TEMPLATE_ARGUMENTS = ("chat_template_kwargs", "tools", "add_generation_prompt")
-"""Parameters that change what the chat template makes of the same messages."""
-SHOWN_PARAMETERS = ("model", "seed", *TEMPLATE_ARGUMENTS)
-"""Parameters that may explain a difference, so that the evidence names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where two requests' messages first differ: message index, its role, character, and both texts around it."""
-
-    message: int
-    role: str
-    char: int
-    ours: str
-    theirs: str
 
 
 def diagnose_observed(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
     """The reason from what the observer saw at the look-up."""
     cached, prompt = lookup.cached_tokens, lookup.tokens.count
     shared = lookup.tokens.shared
-    head = _head_tokens(state, request) + 2
+    found = is_more_than_head(state, request, cached)
     base = state.requests.get(lookup.tokens.base) if lookup.tokens.base is not None else None
-    if cached >= prompt / 2 and cached > head:
+    if cached >= prompt / 2 and found:
         return _hit(state, request, lookup, base)
-    if 0 in (state.cache.max_count, state.cache.max_bytes) and cached <= head:
+    if 0 in (state.cache.max_count, state.cache.max_bytes) and not found:
         what = "cache size" if state.cache.max_count == 0 else "the cache's byte limit"
         return Reason("disabled", f"{what} is 0: nothing is stored")
-    if base is None or shared <= head:
+    if base is None or not is_more_than_head(state, request, shared):
         return _nothing_like_it(state, request, lookup)
-    if cached <= head or cached < shared - SLACK:
-        return _lost(state, lookup, base)
+    is_lost = not found or cached < shared - SLACK
     difference = first_difference(state, request, base)
-    if difference is not None and difference.role in ("system", "prompt"):
-        # The very text may have been sent too: to a server that is gone, or with other template arguments.
+    in_front = difference is not None and (difference.message == 0 or difference.role == "system")
+    if in_front and not (is_lost and shared >= prompt / 2):
+        # Had all that is shared been found, it would be little. The very text may have been sent too: to a server
+        # that is gone, or with other template arguments.
         before = _nothing_like_it(state, request, lookup)
         if before.kind in ("restarted", "model_changed"):
             return before
-        return _diverged(state, request, base, shared, difference)
+        return _diverged(state, request, lookup, base)
+    if is_lost:
+        return _lost(state, request, lookup, base, shared)
     if _template_cut(state, request, base, shared):
         return _other_arguments(request, base, shared)
+    if difference is not None and alike.with_its_text(state, request) is not None:
+        return _diverged(state, request, lookup, base)
     return _hit(state, request, lookup, base)
+
+
+def is_more_than_head(state: SessionState, request: RequestState, tokens: int) -> bool:
+    """Whether so many tokens from the start of a request's prompt are more than the template puts in front of any."""
+    return tokens > _head_tokens(state, request) + 2
 
 
 def _head_tokens(state: SessionState, request: RequestState) -> int:
@@ -80,13 +76,14 @@ def _hit(state: SessionState, request: RequestState, lookup: Lookup, base: Reque
     )
     how = {"exact": "the stored entry itself", "extended": "a stored prefix", "trimmed": "a longer entry cut back"}
     left = lookup.tokens.count - lookup.cached_tokens
+    lost = _lost_of_hit(state, request, lookup, base)
     share = round(100 * lookup.cached_tokens / max(1, lookup.tokens.count))
     evidence = [
         f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share} %) came from {whose}, {left} read anew"
     ]
     if lookup.how in how:
-        evidence.append(f"found as {how[lookup.how]}" + (f": {_entry(record)}" if record else ""))
-    evidence += _shortfall(state, request, lookup, record)
+        evidence.append(f"found as {how[lookup.how]}" + (f": {entry_text(record)}" if record else ""))
+    evidence += _shortfall(state, request, lookup, record, lost)
     base = base or maker
     if base is not None:
         evidence += other_parameters(request, base)
@@ -94,34 +91,59 @@ def _hit(state: SessionState, request: RequestState, lookup: Lookup, base: Reque
         if difference is not None:
             where = f"message {difference.message} ({difference.role}), character {difference.char}"
             evidence.append(f"differs from #{base.number} at {where}")
-            evidence += _difference_lines(base.number, difference)
+            evidence += difference_lines(base.number, difference)
     detail = f"hit: {lookup.cached_tokens} tokens of {whose}"
-    return Reason("hit", detail, tuple(evidence), from_request=source, shared_tokens=lookup.cached_tokens)
+    reason = Reason("hit", detail, tuple(evidence), from_request=source, shared_tokens=lookup.cached_tokens)
+    if lost is not None and lost[0] > SLACK:
+        more, fate = lost
+        reason.detail += f" · {more} more lost: {fate.of_whom}"
+        reason.evicted_by, reason.rule = fate.evicted_by, fate.rule
+    return reason
 
 
-def _entry(record: EntryRecord) -> str:
-    return f"{record.tokens} tokens, {record.type}, {human_bytes(record.bytes)}"
+def _lost_of_hit(
+    state: SessionState, request: RequestState, lookup: Lookup, base: RequestState | None
+) -> tuple[int, Fate] | None:
+    """Tokens of a hit that another entry would have given as well, and why it was not there; None where it was."""
+    shared = min(lookup.tokens.shared, lookup.tokens.count - 1)  # the last one is always read again
+    more = shared - lookup.cached_tokens
+    if base is None or more <= 0 or (base.lookup is not None and base.lookup.model != lookup.model):
+        return None
+    fate = what_became(state, request, base, shared)
+    if fate.kind == "unknown" or (fate.kind in ("not_trimmable", "sequential") and more <= SLACK):
+        return None  # a segment's edge
+    return more, fate
 
 
 def _shortfall(
-    state: SessionState, request: RequestState, lookup: Lookup, record: EntryRecord | None
+    state: SessionState,
+    request: RequestState,
+    lookup: Lookup,
+    record: EntryRecord | None,
+    lost: tuple[int, Fate] | None,
 ) -> tuple[str, ...]:
-    """Why a hit is not the whole of what could be expected. Not a miss: it is in the nature of the thing."""
+    """Why a hit is not the whole of what could be expected: what was lost, and what is in the nature of the thing."""
     lines = []
     left = lookup.tokens.count - lookup.cached_tokens
     short = lookup.tokens.shared - lookup.cached_tokens
     maker = state.requests.get(record.key) if record and record.key is not None else None
     if left == 1:
         lines.append("the last token of a prompt is always read again")
-    elif 0 < short <= SLACK:
+    elif lost is not None:
+        more, fate = lost
+        begin = f"{more} more {'was' if more == 1 else 'were'} shared with #{fate.number}, yet read anew"
+        lines.append(f"{begin}: {fate.text}")
+    elif short > 0:
         what = "1 more shared token was" if short == 1 else f"{short} more shared tokens were"
-        lines.append(f"{what} read again: the last token, or the edge of a segment")
+        why = "the last token, or the edge of a segment" if short <= SLACK else "why is unknown"
+        lines.append(f"{what} read again: {why}")
     if record is not None and maker is not None and lookup.how == "trimmed" and _continues(request, maker):
-        tail = record.tokens - lookup.cached_tokens
+        unused = record.tokens - lookup.cached_tokens
         loaded = state.server.loaded
         why = "thinking template" if loaded and loaded.has_thinking else "chat template"
-        if tail > 0:
-            lines.append(f"tail re-read: {tail} tokens ({why}): the prompt writes #{maker.number}'s answer otherwise")
+        if unused > 0:
+            otherwise = f"the prompt writes #{maker.number}'s answer otherwise, {unused} stored tokens are of no use"
+            lines.append(f"tail re-read: at most {left} tokens ({why}): {otherwise}")
     return tuple(lines)
 
 
@@ -130,21 +152,6 @@ def _continues(request: RequestState, earlier: RequestState) -> bool:
     count = len(earlier.messages)
     following = request.messages[count : count + 1]
     return request.messages[:count] == earlier.messages and bool(following) and following[0][0] == "assistant"
-
-
-def other_parameters(request: RequestState, base: RequestState) -> tuple[str, ...]:
-    """What two requests were sent with that differs, a line each."""
-    pairs = ((name, request.params.get(name), base.params.get(name)) for name in SHOWN_PARAMETERS)
-    return tuple(
-        f"{name}: {_shown(ours)} here, {_shown(theirs)} in #{base.number}"
-        for name, ours, theirs in pairs
-        if ours != theirs
-    )
-
-
-def _shown(value: object) -> str:
-    text = "none" if value is None else str(value)
-    return text if len(text) <= CONTEXT else text[: CONTEXT - 1] + "…"
 
 
 def _other_arguments(request: RequestState, base: RequestState, shared: int) -> Reason:
@@ -180,13 +187,16 @@ def _nothing_like_it(state: SessionState, request: RequestState, lookup: Lookup)
             return _other_model(twin, lookup)
         if _template_cut(state, request, twin, shared):
             return _other_arguments(request, twin, shared)
+        known = _shared_with(request, twin)
+        if known is not None and is_more_than_head(state, request, known):
+            return _lost(state, request, lookup, twin, known)  # so long ago that the server's side forgot it
         if twin.lookup is None and twin.outcome is not None:
             detail = f"#{twin.number} was {twin.outcome} before it was stored"
             return Reason(
                 "cancelled", detail, ("the server never searched its cache for it",), from_request=twin.number
             )
-    elif twin is not None and (difference := first_difference(state, request, twin)) is not None:
-        return _diverged(state, request, twin, shared, difference)
+    elif twin is not None and first_difference(state, request, twin) is not None:
+        return _diverged(state, request, lookup, twin)
     head = f"; the {shared} tokens shared with others are the template's" if shared else ""
     return Reason("first", "first", (f"nothing like it was sent {_before(state)}{head}",), shared_tokens=shared)
 
@@ -202,23 +212,37 @@ def _other_model(base: RequestState, lookup: Lookup) -> Reason:
     return Reason("model_changed", f"other model than #{base.number}", (text,), from_request=base.number)
 
 
-def _diverged(
-    state: SessionState, request: RequestState, base: RequestState, shared: int, difference: Difference
-) -> Reason:
+def _diverged(state: SessionState, request: RequestState, lookup: Lookup, base: RequestState) -> Reason:
+    """It differs from `base`, or from the one that has more of its text, though behind other text."""
+    like = alike.with_its_text(state, request)
+    if like is not None and alike.in_common(state, request, like) > alike.in_common(state, request, base):
+        base = like
+    shared = lookup.tokens.shared if base.key == lookup.tokens.base else _shared_with(request, base)
+    difference = first_difference(state, request, base)
+    if difference is None:
+        return _hit(state, request, lookup, base)
     where = f"message {difference.message} ({difference.role}), character {difference.char}"
-    detail = f"differs from #{base.number} at message {difference.message}, char {difference.char}"
+    tokens = f"shares {shared} tokens with" if shared is not None else "differs from"
+    then = f", then differs at token {shared}" if shared is not None else ""
     return Reason(
         "diverged",
-        detail,
+        f"differs from #{base.number} at message {difference.message}, char {difference.char}",
         (
-            f"shares {shared} tokens with #{base.number}, then differs at token {shared}: {where}",
-            *_difference_lines(base.number, difference),
-            *_policy_moved(state, request, difference),
+            f"{tokens} #{base.number}{then}: {where}",
+            *difference_lines(base.number, difference),
+            *(_policy_moved(state, request, difference) or _text_moved(state, request, base)),
+            *_not_even_that(state, request, lookup, base, shared or 0),
             *other_parameters(request, base),
         ),
         from_request=base.number,
         shared_tokens=shared,
     )
+
+
+def _shared_with(request: RequestState, other: RequestState) -> int | None:
+    """Tokens from the start that two prompts have in common; None where they were not told."""
+    ours, theirs = prompt_tokens(request), prompt_tokens(other)
+    return common_tokens(ours, theirs) if ours is not None and theirs is not None else None
 
 
 def _policy_moved(state: SessionState, request: RequestState, difference: Difference) -> tuple[str, ...]:
@@ -230,95 +254,39 @@ def _policy_moved(state: SessionState, request: RequestState, difference: Differ
     return (f"the policy {request.policy} stands behind it, unchanged, and is read again; put what changes behind it",)
 
 
-def _difference_lines(number: int, difference: Difference) -> tuple[str, str]:
-    there = f"#{number}:"
-    width = max(len("here:"), len(there)) + 1
-    return (f"{'here:':<{width}}{difference.ours}", f"{there:<{width}}{difference.theirs}")
+def _text_moved(state: SessionState, request: RequestState, base: RequestState) -> tuple[str, ...]:
+    """The same for text that is no known policy."""
+    same, whole = alike.in_common(state, request, base)
+    if request.like is None or 2 * same < whole:
+        return ()
+    text = f"{same} of its {whole} characters stood in #{base.number} too, with other text in front"
+    return (f"{text}: they are read again; put what changes behind them",)
 
 
-def _lost(state: SessionState, lookup: Lookup, base: RequestState) -> Reason:
+def _not_even_that(
+    state: SessionState, request: RequestState, lookup: Lookup, base: RequestState, shared: int
+) -> tuple[str, ...]:
+    """Where not even the little that is shared was found: what became of it."""
+    missing = shared - lookup.cached_tokens
+    if missing <= SLACK or (base.lookup is not None and base.lookup.model != lookup.model):
+        return ()
+    fate = what_became(state, request, base, shared)
+    return (f"{missing} of the shared tokens were not found either: {fate.text}",) if fate.kind != "unknown" else ()
+
+
+def _lost(state: SessionState, request: RequestState, lookup: Lookup, base: RequestState, shared: int) -> Reason:
     """The prompt begins like an earlier one, yet that part was not found: what became of it."""
     if base.lookup is not None and base.lookup.model != lookup.model:
         return _other_model(base, lookup)
-    base = _one_that_was_stored(state, base)
-    like = f"shares {lookup.tokens.shared} of {lookup.tokens.count} tokens with #{base.number}"
-
-    def reason(kind: ReasonKind, detail: str, text: str) -> Reason:
-        return Reason(kind, detail, (like, text), from_request=base.number, shared_tokens=lookup.tokens.shared)
-
-    record = _last_fate(state, base)
-    if record is None:
-        return reason(*_never_stored(base, lookup))
-    if record.gone == "evicted":
-        return _evicted(state, record, base, lookup, like)
-    sequential = next((r for r in (lookup, base.lookup) if r is not None and r.path == "sequential"), None)
-    if sequential is not None and not _can_be_cut(state, record):
-        whose = "this one" if sequential is lookup else f"#{base.number}"
-        text = f"{whose} was served one at a time (seed, draft model, images or kv-bits): no checkpoints are kept there"
-        return reason("sequential", "sequential path: no checkpoint", text)
-    if not _can_be_cut(state, record):
-        text = f"its entry ({_entry(record)}) is stored, but its layers cannot be cut back to the shared part"
-        return reason("not_trimmable", f"#{base.number}'s entry cannot be cut back", text)
-    return reason("unknown", "unknown", f"its entry ({_entry(record)}) is stored, yet it was not used")
-
-
-def _can_be_cut(state: SessionState, record: EntryRecord) -> bool:
-    loaded = state.server.loaded
-    return record.trimmable is not False and not (loaded is not None and loaded.trimmable is False)
-
-
-def _one_that_was_stored(state: SessionState, base: RequestState) -> RequestState:
-    """Of requests with the same text in front the latest is told; if that was cut short, the one before it decides."""
-    seen = base
-    while seen.outcome in ("cancelled", "failed", "cut") and not seen.entries and seen.lookup is not None:
-        run = seen.lookup.tokens
-        earlier = state.requests.get(run.base) if run.base is not None else None
-        if earlier is None or run.shared < (base.lookup.tokens.count if base.lookup else 0) - SLACK:
-            break
-        seen = earlier
-    return seen if seen.entries else base
-
-
-def _last_fate(state: SessionState, base: RequestState) -> EntryRecord | None:
-    """The entry that decides: one still stored, else the last to go; a swallowed one leads to its swallower."""
-    records = [state.cache.records[entry] for entry in base.entries if entry in state.cache.records]
-    fates = []
-    for record in records:
-        seen = record
-        while seen.gone == "swallowed" and seen.swallowed_by in state.cache.records:
-            seen = state.cache.records[seen.swallowed_by]
-        fates.append(seen)
-    stored = [record for record in fates if record.gone is None]
-    if stored:
-        return stored[-1]
-    return max(fates, key=lambda record: record.gone_ns or 0, default=None)
-
-
-def _never_stored(base: RequestState, lookup: Lookup) -> tuple[ReasonKind, str, str]:
-    if base.outcome in ("cancelled", "failed", "cut"):
-        text = f"#{base.number} was {base.outcome} before its prompt was stored"
-        return "cancelled", f"#{base.number} was {base.outcome} before it was stored", text
-    if base.stamps.ended is None or base.stamps.ended > lookup.at_ns:
-        text = f"#{base.number} was still being computed at the look-up; send one first, then the others"
-        return "in_flight", f"#{base.number} was still in flight", text
-    return "unknown", "unknown", f"nothing of #{base.number} is known to have been stored"
-
-
-def _evicted(state: SessionState, record: EntryRecord, base: RequestState, lookup: Lookup, like: str) -> Reason:
-    by = state.number_of(record.gone_by)
-    who = f"#{by}" if by is not None else "an unknown request"
-    limit = human_bytes(record.limit) if record.rule == "bytes" else record.limit
-    ago = f", {human_duration((lookup.at_ns - record.gone_ns) / 1e9)} before" if record.gone_ns is not None else ""
-    queue = f"the oldest {record.type} entry goes first, used or not"
-    text = f"its entry ({_entry(record)}) was thrown out by {who}{ago}: {record.rule} limit {limit}; {queue}"
+    fate = what_became(state, request, base, shared)
     return Reason(
-        "evicted",
-        f"evicted by {who} ({record.rule} {limit})",
-        (like, text),
-        from_request=base.number,
-        shared_tokens=lookup.tokens.shared,
-        evicted_by=by,
-        rule=record.rule,
+        fate.kind,
+        fate.detail,
+        (f"shares {shared} of {lookup.tokens.count} tokens with #{fate.number}", fate.text),
+        from_request=fate.number,
+        shared_tokens=shared,
+        evicted_by=fate.evicted_by,
+        rule=fate.rule,
     )
 
 
@@ -340,50 +308,25 @@ def diagnose_unobserved(state: SessionState, request: RequestState) -> Reason | 
     if twin.messages[0] != request.messages[0]:
         difference = first_difference(state, request, twin)
         if difference:
-            lines = _difference_lines(twin.number, difference)
+            lines = difference_lines(twin.number, difference)
             detail = f"differs from #{twin.number} at message {difference.message}, char {difference.char}"
             return Reason("diverged", detail, (*lines, *others), from_request=number, inferred=True)
     if twin.epoch != request.epoch:
         return Reason("restarted", f"restarted since #{number}", from_request=number, inferred=True)
     ended = twin.stamps.ended
     if ended is None or (request.stamps.admitted is not None and ended > request.stamps.admitted):
-        return Reason("in_flight", f"#{number} was still in flight", from_request=number, inferred=True)
+        detail, span = f"#{number} was still in flight", _span(request, twin)
+        return Reason("in_flight", detail, span, from_request=number, inferred=True)
     text = f"begins like #{number}, yet {cached} tokens were reused: start the server through mlxcache-tui to see why"
     unknown = Reason("unknown", "unknown without the observer", (text,), from_request=number)
     return reason_of_loss(state, twin, request) or unknown
 
 
-def first_difference(state: SessionState, request: RequestState, earlier: RequestState) -> Difference | None:
-    """Where the messages of two requests first differ; None where one goes on exactly as the other ends."""
-    for index, (mine, other) in enumerate(zip(request.messages, earlier.messages, strict=False)):
-        if mine == other:
-            continue
-        ours, theirs = state.message_text(mine[1]), state.message_text(other[1])
-        char = common_prefix(ours, theirs)
-        return Difference(
-            message=index,
-            role=mine[0],
-            char=char,
-            ours=_around(ours, char),
-            theirs=_around(theirs, char),
-        )
-    return None
-
-
-def _around(text: str, char: int) -> str:
-    """A piece of one line, with a sign where it begins to differ."""
-    start, end = max(0, char - CONTEXT // 2), char + CONTEXT
-    before, after = (" ".join(part.split()) for part in (f"{text[start:char]}|", f"|{text[char:end]}"))
-    return f"{'…' * (start > 0)}{before[:-1]}{HERE}{after[1:] or 'the end'}{'…' * (end < len(text))}"
-
-
-def common_prefix(a: str, b: str) -> int:
-    """How many characters two texts share from the start."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[:middle] == b[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _span(request: RequestState, twin: RequestState) -> tuple[str, ...]:
+    """How two requests overlapped, as a client sees it."""
+    began, admitted, ended = twin.stamps.sent, request.stamps.admitted, twin.stamps.ended
+    if began is None or admitted is None:
+        return ()
+    over = f"ended {human_duration((ended - admitted) / 1e9)} after that" if ended is not None else "had not ended yet"
+    text = f"#{twin.number} was sent {human_duration(max(0, admitted - began) / 1e9)} before this one was taken in, and"
+    return (f"{text} {over}; send one first, then the others",)

@@ -69,3 +69,31 @@ class Tally:
     first_by_count_ns: int | None = None
     prefill_tps: float | None = None
     """The latest that was measured."""
+
+
+@dataclass(slots=True)
+class Gaps:
+    """The time from one text event of a reply to the next, ns: all of them while it is written, then what is told."""
+
+    live: list[int] | None = field(default_factory=list)
+    count: int = 0
+    median: int | None = None
+    longest: int | None = None
+
+    def add(self, gaps: tuple[int, ...]) -> None:
+        """The next ones; what comes behind the end does not count."""
+        if self.live is not None:
+            self.live.extend(gaps)
+            self.count += len(gaps)
+
+    def close(self) -> None:
+        """The reply is over."""
+        self.median, self.longest = self.told()
+        self.live = None
+
+    def told(self) -> tuple[int | None, int | None]:
+        """The median and the longest; None where there was no second event."""
+        if self.live is None:
+            return self.median, self.longest
+        between = sorted(self.live[1:])  # the first is the time to the first text
+        return (between[len(between) // 2], between[-1]) if between else (None, None)

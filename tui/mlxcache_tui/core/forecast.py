@@ -10,7 +10,7 @@ from mlxcache_tui.core import infer
 from mlxcache_tui.core.cachemodel import next_victim, rule_of
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.commands import Draft
-from mlxcache_tui.core.diagnose import common_prefix
+from mlxcache_tui.core.difference import common_prefix
 from mlxcache_tui.core.estimate import difference, estimate, weight
 from mlxcache_tui.core.events import EntryType
 from mlxcache_tui.core.inferred import InferredEntry

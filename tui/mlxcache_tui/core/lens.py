@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mlxcache_tui.core.diagnose import common_prefix, other_parameters
+from mlxcache_tui.core.difference import common_prefix, common_tokens, other_parameters, prompt_tokens
 from mlxcache_tui.core.state import RequestState, SessionState
 from mlxcache_tui.core.text import clean, clean_block
 from mlxcache_tui.core.views import LensPart, LensView
@@ -40,26 +40,6 @@ class PromptText:
     def whole_tokens(self, characters: int) -> int:
         """How many tokens lie entirely within the first `characters` characters."""
         return bisect_right(self.ends, len(self.text[:characters].encode("utf-8", "surrogateescape")))
-
-
-def prompt_tokens(request: RequestState) -> "array[int] | None":
-    """All tokens of a request's prompt, from the runs that were told; None if a part of them was not."""
-    pieces: list[array[int]] = []
-    run = request.lookup.tokens if request.lookup else None
-    count = run.count if run else 0
-    while run is not None and count:
-        if count > run.shared:
-            pieces.append(run.new[: count - run.shared])
-            if len(pieces[-1]) < count - run.shared:
-                return None
-            count = run.shared
-        run = run.start
-    if request.lookup is None or count:
-        return None
-    whole: array[int] = array("q")
-    for piece in reversed(pieces):
-        whole.extend(iter(piece))  # ids of four bytes or of eight
-    return whole
 
 
 class PromptTexts:
@@ -105,7 +85,7 @@ def _prompt_text(state: SessionState, request: RequestState) -> PromptText | Non
 
 
 def lens_view(state: SessionState, key: str, against: str | None, texts: PromptTexts) -> LensView | None:
-    """The prompt of `key` beside that of `against` (None: the one that its reason speaks of, else the most similar)."""
+    """The prompt of `key` beside that of `against`; None: the most similar one, or that of which its reason speaks."""
     request = state.requests.get(key)
     if request is None or not request.messages:
         return None
@@ -129,11 +109,14 @@ def _comparable(request: RequestState, other: RequestState, exact: bool) -> bool
 
 
 def _defaults(state: SessionState, request: RequestState) -> list[str | None]:
+    """The one that its reason speaks of, and the most similar: of a hit that comes first, what it came from second."""
     number = request.reason.from_request if request.reason else None
     named = next((other.key for other in state.requests.values() if other.number == number), None)
     earlier = [other for other in state.requests.values() if other.composed_ns < request.composed_ns and other.number]
     same = next((other.key for other in reversed(earlier) if other.messages[:1] == request.messages[:1]), None)
-    return [named, request.lookup.tokens.base if request.lookup else None, same]
+    base = request.lookup.tokens.base if request.lookup else None
+    is_hit = request.reason is not None and request.reason.kind == "hit"
+    return [base, named, same] if is_hit else [named, base, same]
 
 
 def _exact_view(
@@ -182,18 +165,6 @@ def _exact_view(
         here=_excerpt(ours.text, ours.characters(shared)) if shared is not None and not equal else "",
         there=_excerpt(theirs.text, theirs.characters(shared)) if theirs and shared is not None and not equal else "",
     )
-
-
-def common_tokens(a: "array[int]", b: "array[int]") -> int:
-    """How many tokens two prompts share from the start."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _sent_view(

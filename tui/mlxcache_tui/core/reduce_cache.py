@@ -4,10 +4,10 @@ from array import array
 from sys import intern
 from typing import Any, Literal
 
-from mlxcache_tui.core import bounds, infer, tally
+from mlxcache_tui.core import bounds, infer, retention, tally
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.by_policy import stored_by
-from mlxcache_tui.core.diagnose import diagnose_observed
+from mlxcache_tui.core.diagnose import diagnose_observed, is_more_than_head
 from mlxcache_tui.core.log_rows import mark
 from mlxcache_tui.core.state import (
     USERS_SHOWN,
@@ -105,7 +105,8 @@ def _looked_up(state: SessionState, event: ev.LookedUp) -> None:
     state.size += request.size - before
     request.prompt_tokens = event.tokens.count
     request.cached_tokens, request.cached_source = event.cached_tokens, "observer"
-    if event.entry is not None and (record := state.cache.records.get(event.entry)):
+    record = state.cache.records.get(event.entry) if event.entry is not None else None
+    if record is not None and is_more_than_head(state, request, event.cached_tokens):
         record.used_by = (*record.used_by, request.number)[-USERS_SHOWN:]
     request.reason = diagnose_observed(state, request, request.lookup)
     state.dirty[event.key] = None
@@ -141,6 +142,7 @@ def _inserted(state: SessionState, event: ev.EntryInserted) -> None:
         bounds.trim_records(cache)
     if record.key is not None and (request := state.requests.get(record.key)):
         request.entries += (event.entry,)
+        retention.came_late(state, request, event.at_ns, "stored")
 
 
 def _record(state: SessionState, told: ev.EntryInserted | ev.EntryState, tokens: int, inserted_ns: int) -> EntryRecord:

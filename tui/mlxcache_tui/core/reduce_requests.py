@@ -3,7 +3,7 @@
 from sys import intern
 from typing import Literal
 
-from mlxcache_tui.core import alike, bounds, infer, tally
+from mlxcache_tui.core import alike, bounds, infer, retention, tally
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.commands import DEFAULT_MODEL
 from mlxcache_tui.core.diagnose import diagnose_unobserved
@@ -160,6 +160,8 @@ def _ended(state: SessionState, request: RequestState, stamps: Stamps, event: ev
     stamps.ended = event.at_ns
     if event.output_tokens is not None and request.output_tokens is None:
         request.output_tokens = event.output_tokens
+    if event.origin == "observer":
+        retention.came_late(state, request, event.at_ns, "over")
     if request.ours and event.origin == "observer":
         return
     model = request.params.get("model", DEFAULT_MODEL)

@@ -15,8 +15,9 @@ from mlxcache_tui.core.events import (
     Purpose,
     ServerPhase,
 )
-from mlxcache_tui.core.figures import Tally
+from mlxcache_tui.core.figures import Gaps, Tally
 from mlxcache_tui.core.inferred import EVICTED_ENTRIES, InferredCache
+from mlxcache_tui.core.pieces import PieceIndex
 from mlxcache_tui.core.views import LogRow, MemoryMark, NoticeView, ReasonKind
 
 LOG_LINES = 5_000
@@ -79,6 +80,10 @@ class Reason:
         """The long form, a line each."""
         return tuple(self.lines.decode("utf-8", "surrogatepass").split("\n")) if self.lines else ()
 
+    def add(self, line: str) -> None:
+        """A line of evidence that came later."""
+        self.lines += b"\n" * bool(self.lines) + line.encode("utf-8", "surrogatepass")
+
 
 @dataclass(frozen=True, slots=True)
 class PromptRun:
@@ -106,34 +111,6 @@ class Lookup:
     entry: int | None
     path: Literal["batched", "sequential"]
     model: str | None
-
-
-@dataclass(slots=True)
-class Gaps:
-    """The time from one text event of a reply to the next, ns: all of them while it is written, then what is told."""
-
-    live: list[int] | None = field(default_factory=list)
-    count: int = 0
-    median: int | None = None
-    longest: int | None = None
-
-    def add(self, gaps: tuple[int, ...]) -> None:
-        """The next ones; what comes behind the end does not count."""
-        if self.live is not None:
-            self.live.extend(gaps)
-            self.count += len(gaps)
-
-    def close(self) -> None:
-        """The reply is over."""
-        self.median, self.longest = self.told()
-        self.live = None
-
-    def told(self) -> tuple[int | None, int | None]:
-        """The median and the longest; None where there was no second event."""
-        if self.live is None:
-            return self.median, self.longest
-        between = sorted(self.live[1:])  # the first is the time to the first text
-        return (between[len(between) // 2], between[-1]) if between else (None, None)
 
 
 @dataclass(slots=True)
@@ -177,6 +154,10 @@ class RequestState:
     evicted: tuple["EvictionRecord", ...] = ()
     """What went since it was served."""
     reason: Reason | None = None
+    like: str | None = None
+    """Key of the earlier request that had most of its text, though behind other text."""
+    awaited_by: tuple[str, ...] = ()
+    """Keys of requests that looked for what this one was computing."""
     counted: tuple[int, int] | None = None
     """Cached and prompt tokens that it has in the sums of `Tally`."""
     first_of_process: bool = False
@@ -334,6 +315,7 @@ class SessionState:
     beginnings: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """Keys of requests by their first message, and by their policy if it is a known one; `core.alike` keeps both."""
     labelled: dict[str, list[str]] = field(default_factory=dict)
+    pieces: PieceIndex = field(default_factory=PieceIndex)
     bounded: bool = field(default=True, compare=False)
     replayed: bool = field(default=False, compare=False)
     """Nothing can be sent: it is a recording that is looked at."""

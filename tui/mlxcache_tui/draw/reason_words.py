@@ -7,11 +7,15 @@ from mlxcache_tui.core.text import cell_width
 _SHORTER = (
     (r"^hit: |^evicted (?=by )|^differs from ", ""),
     (r" tokens of ", " of "),
+    (r" more lost: ", " lost: "),
+    (r": begun .*? before(, \w+ .*? after)?(?= · |$)", ""),
     (r" · → ", " → "),
     (r" \(#\d+\)", ""),
     (r"→ (≈ )?threw out ", r"→ \1✂ "),
     (r"an entry made before we watched", "an earlier entry"),
     (r" before it was stored$", ""),
+    (r"(lost: .*) \((count|bytes) [^)]*\)", r"\1"),
+    (r"(lost: #\d+) evicted ", r"\1 ✂ "),
 )
 """What is said shorter, in this order, as long as there is no room. The sign in front stands for the first."""
 
