@@ -86,5 +86,6 @@ def _by_content(state: SessionState, request: RequestState) -> str | None:
         pieces, size = state.pieces.shared(texts, _text_ids(state, other))
         if size > most and (pieces > 1 or size >= ONE_PIECE):
             best, most = key, size
-    whole = sum(len(state.message_text(text_id)) for text_id in texts)
-    return best if 2 * most >= whole else None
+    if best is None:
+        return None
+    return best if 2 * most >= sum(len(state.message_text(text_id)) for text_id in texts) else None
