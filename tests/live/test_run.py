@@ -55,6 +55,15 @@ def test_every_shipped_scenario_holds_on_a_tiny_model(name: str) -> None:
     holds(*run(name, "--demo", "tiny"))
 
 
+@pytest.mark.parametrize("name", ["volatile-first", "volatile-last", "multi-turn", "sliding-window"])
+def test_a_scenario_holds_where_no_entry_can_be_cut_back(name: str) -> None:
+    status, whole, err = run(name, "--demo", "tiny-sliding")
+    holds(status, whole, err)
+    kinds = [request["reason"]["kind"] for request in whole["requests"]]
+    if name.startswith("volatile"):
+        assert kinds[1:] == ["diverged" if name == "volatile-first" else "not_trimmable"] * 2
+
+
 def test_several_scenarios_give_a_list_and_one_report(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     status, whole, err = run("alternate-policies", "cache-count", "--demo", "tiny", "--markdown", report)
