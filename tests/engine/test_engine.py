@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from mlxcache_tui.core.commands import Draft, SendRequest
-from mlxcache_tui.core.events import Noticed, TextKept
+from mlxcache_tui.core.events import Noticed, PolicyKnown, TextKept
 from mlxcache_tui.core.reduce import Part, fold
 from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.engine import worker
 from mlxcache_tui.engine.engine import Engine
 from mlxcache_tui.engine.setup import open_engine
+from mlxcache_tui.store.policies import Policy
 from mlxcache_tui.store.recorder import Recorder
 from mlxcache_tui.store.replay import read_session
 from support.engines import ask, notices, until
@@ -37,6 +38,29 @@ async def test_events_of_many_threads_are_folded_in_the_order_of_the_file(tmp_pa
         for thread in threads:
             thread.join()
     assert fold(read_session(path).events) == engine.state
+
+
+async def test_a_sessions_file_carries_the_policies_that_were_used_and_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    names = ("sent", "changed", "seen", "unused")
+    policies = tuple(Policy(label=name, text=f"text of {name}", path=path) for name in names)
+    async with Engine(Recorder(path), policies) as engine:
+
+        async def asked(policy: str, text: str) -> None:
+            key = engine.new_key()
+            engine.submit(SendRequest(key=key, draft=Draft(user="?", policy=policy, policy_text=text)))
+            await until(engine, lambda state: key in state.requests and state.requests[key].outcome is not None)
+
+        await asked("sent", "text of sent")
+        await asked("changed", "some other text")
+        foreign = "You are kind. text of seen. Be brief."
+        engine.emit(TextKept(at_ns=1, origin="observer", text_id="t", text=foreign))
+        await asked("sent", "text of sent")
+    events = read_session(path).events
+    known = [event.label for event in events if isinstance(event, PolicyKnown)]
+    assert known == ["sent", "changed", "seen"] == list(engine.state.policies)
+    assert [request.policy for request in engine.state.requests.values()] == ["sent", "changed", "sent"]
+    assert fold(events) == engine.state
 
 
 async def test_listeners_hear_what_changed_and_waiters_wake() -> None:

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from mlxcache_tui.core.commands import Command
-from mlxcache_tui.core.events import PROTOCOL, AnyEvent, Noticed, PolicyKnown, SessionStarted
+from mlxcache_tui.core.events import PROTOCOL, AnyEvent, Noticed, PolicyKnown, RequestComposed, SessionStarted, TextKept
 from mlxcache_tui.core.reduce import Part, apply
 from mlxcache_tui.engine.face import Face
 from mlxcache_tui.engine.worker import Worker
@@ -38,6 +38,7 @@ class Engine(Face):
         super().__init__(policies, bounded=bounded)
         self._recorder = recorder
         self._inbox: deque[AnyEvent] = deque()
+        self._untold = {policy.label: policy for policy in policies}
         self._session = secrets.token_hex(3)
         self._numbers = itertools.count(1)
         self._emit_lock = threading.RLock()
@@ -61,8 +62,6 @@ class Engine(Face):
                 mode="none",
             )
         )
-        for policy in self.policies:
-            self.emit(PolicyKnown(at_ns=time.monotonic_ns(), origin="program", label=policy.label, text=policy.text))
         self._worker.start()
         return self
 
@@ -101,13 +100,26 @@ class Engine(Face):
         """Take in a fact, from any thread."""
         with self._emit_lock:
             # One order for the file and the fold, whichever threads tell at once: a replay gives the same state.
-            if self._recorder:
-                self._recorder.append(event)
-            self._inbox.append(event)
+            for each in (*self._policies_in(event), event):
+                if self._recorder:
+                    self._recorder.append(each)
+                self._inbox.append(each)
             if self._wake_planned or self._consumer is None or self._consumer.is_closed():
                 return
             self._wake_planned = True
         self._consumer.call_soon_threadsafe(self._wake)
+
+    def _policies_in(self, event: AnyEvent) -> list[PolicyKnown]:
+        """Policies that a request uses for the first time: a session's file carries no others."""
+        if not self._untold or not isinstance(event, TextKept | RequestComposed):
+            return []
+        if isinstance(event, TextKept):
+            used = [policy for policy in self._untold.values() if policy.text and policy.text in event.text]
+        else:
+            used = [policy for label, policy in self._untold.items() if label == event.policy]
+        for policy in used:
+            del self._untold[policy.label]
+        return [PolicyKnown(at_ns=event.at_ns, origin="program", label=each.label, text=each.text) for each in used]
 
     def warn(self, text: str) -> None:
         """Tell the person something in one line."""
