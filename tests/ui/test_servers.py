@@ -10,9 +10,11 @@ from textual.widgets import Static
 from mlxcache_tui.core.commands import ServerSpec
 from mlxcache_tui.core.flags import Flag, ServerHelp
 from mlxcache_tui.core.settings import Settings
+from mlxcache_tui.core.state import ServerState
 from mlxcache_tui.engine import face
 from mlxcache_tui.ui.app import MonitorApp
 from mlxcache_tui.ui.screens.start_form import StartForm
+from mlxcache_tui.ui.servers import running_spec
 from support.until import until
 
 HELP = ServerHelp(mlx_lm="0.32.2", flags=(Flag(name="prompt_cache_size", takes_value=True),))
@@ -44,3 +46,28 @@ async def test_a_form_that_was_opened_before_the_engine_gets_the_flags_and_the_t
         assert f"port {taken} is taken by" in str(line.content)
         assert form.query_one("#port-choices").display
         assert app.screen is form
+
+
+def test_the_form_shows_the_flags_that_the_server_runs_with() -> None:
+    """A scenario starts it with others than the person did."""
+    server = ServerState(
+        phase="ready",
+        mode="launched",
+        model="demo:tiny",
+        port=8123,
+        command=(
+            "python",
+            "observe.py",
+            "--leash",
+            "--",
+            "--model",
+            "/m",
+            "--port",
+            "8123",
+            "--prompt-cache-size",
+            "2",
+        ),
+    )
+    typed = ServerSpec(model="demo:tiny", port=8080, flags={"prompt_cache_size": 10, "temp": "0.2"})
+    assert running_spec(typed, server) == ServerSpec(model="demo:tiny", port=8080, flags={"prompt_cache_size": "2"})
+    assert running_spec(None, server) == ServerSpec(model="demo:tiny", port=8123, flags={"prompt_cache_size": "2"})

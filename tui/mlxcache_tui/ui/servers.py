@@ -1,13 +1,16 @@
 """What the person does with servers: the form, start, attach, restart, stop; and telling them when one is lost."""
 
 import asyncio
+import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
 from textual.worker import Worker, WorkerError
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.events import ServerPhase
+from mlxcache_tui.core.flags import OWN_FIELDS, split_flags
 from mlxcache_tui.core.present import status_view
 from mlxcache_tui.core.state import ServerState, SessionState
 from mlxcache_tui.core.views import StatusView
@@ -55,11 +58,12 @@ class Servers:
     def open_form(self, note: str = "", conflict: str = "") -> None:
         """The start form, filled with what runs now."""
         server = self._app.engine.state.server if self._app.engine is not None else None
+        runs = server is not None and server.mode == "launched" and server.phase not in GONE
         form = StartForm(
-            spec=self._spec,
+            spec=running_spec(self._spec, server) if runs and server is not None else self._spec,
             note=note,
             conflict=conflict,
-            replaces=server is not None and server.mode == "launched" and server.phase not in GONE,
+            replaces=runs,
             attach_url=server.url if server is not None and server.mode == "attached" else None,
         )
         self._app.push_screen(form, self._chosen)
@@ -121,3 +125,12 @@ class Servers:
                 self.open_form(conflict=server.text if taken else "", note="" if taken else server.text)
             else:
                 self._app.notify(server.text, title="server", severity="error", markup=False)
+
+
+def running_spec(spec: cmd.ServerSpec | None, server: ServerState) -> cmd.ServerSpec:
+    """As our server was started last: a scenario may have started it with other flags than the person did."""
+    words = server.command[server.command.index("--") + 1 :] if "--" in server.command else ()
+    values, _ = split_flags(shlex.join(words))
+    flags = {name: value for name, value in values.items() if name not in OWN_FIELDS}
+    known = spec or cmd.ServerSpec(model=server.model or "", port=server.port or 0)
+    return msgspec.structs.replace(known, flags=flags)

@@ -1,5 +1,6 @@
 """The start form: a server of our own with checked flags, or one that runs already."""
 
+import asyncio
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -90,6 +91,8 @@ class StartForm(FormScreen[ServerSpec | AttachServer | None]):
         self._conflict = conflict
         self._replaces = replaces
         self._attach_url = attach_url or f"http://{self._spec.host}:{self._spec.port or 8080}"
+        self._drawing = asyncio.Lock()
+        """The server's answer may come while the form is drawn for the first time."""
         self._values: dict[str | None, str] = {}
         """What each field held when it last changed."""
 
@@ -166,6 +169,10 @@ class StartForm(FormScreen[ServerSpec | AttachServer | None]):
     # --- the flags ---------------------------------------------------------------------------------------------------
 
     async def _draw_flags(self) -> None:
+        async with self._drawing:
+            await self._drawn_flags()
+
+    async def _drawn_flags(self) -> None:
         box = self.query_one("#flags", Vertical)
         typed = self._flag_values()
         await box.remove_children()
