@@ -3,13 +3,14 @@
 from typing import get_args
 
 import msgspec
+import pytest
 
 from mlxcache_tui.core.glossary import REASONS
-from mlxcache_tui.core.results import ReasonResult
+from mlxcache_tui.core.results import ReasonResult, RunResult
 from mlxcache_tui.core.views import ReasonKind
 from mlxcache_tui.report.reading import WORDS, in_short, notes_lines, words_lines
 from support.fake_engine import FakeEngine
-from support.scenario_runs import TWO_QUESTIONS, run_of
+from support.scenario_runs import POLICY, TWO_QUESTIONS, run_of
 
 NOTES = """# Same policy, other question.
 #
@@ -31,6 +32,76 @@ def test_the_figures_in_short() -> None:
         "- getting ready: the model was loaded in 1.50 s, the first request after that had a TTFT of 266 ms",
         "- memory of the server: 1 MB as the run began, 1 MB at its peak",
     ]
+
+
+AT_ONCE = f"""
+[policies]
+returns = "{POLICY}"
+[[steps]]
+id = "cold"
+policy = "returns"
+before = "North. "
+users = ["one", "two"]
+concurrency = 2
+[[steps]]
+id = "warm"
+policy = "returns"
+before = "South. "
+user = "Hello."
+[[steps]]
+id = "alone"
+policy = "returns"
+before = "South. "
+user = "three"
+[[steps]]
+id = "again"
+policy = "returns"
+before = "West. "
+user = "Hello."
+[[steps]]
+id = "burst"
+policy = "returns"
+before = "West. "
+users = ["one", "two"]
+concurrency = 2
+"""
+SECOND = 1_000_000_000
+
+
+def timed(run: RunResult, seconds: dict[str, float], kinds: dict[str, str]) -> RunResult:
+    """The run with other times and reasons, by step id; what was sent at once was at work all of the time."""
+    steps = []
+    for step in run.steps:
+        took = seconds[step.id]
+        requests = tuple(
+            msgspec.structs.replace(
+                request,
+                e2e_s=took,
+                sent_ns=0,
+                end_ns=int(took * SECOND),
+                reason=ReasonResult(kind=kinds[step.id], detail="", from_request=run.steps[3].requests[0].id),
+            )
+            for request in step.requests
+        )
+        steps.append(msgspec.structs.replace(step, requests=requests))
+    return msgspec.structs.replace(run, steps=tuple(steps))
+
+
+@pytest.mark.parametrize(
+    ("wall", "said"),
+    [(3.0, "1.3 times as fast in all"), (5.0, "25 % slower in all, a loss"), (4.0, "1 times as fast in all")],
+)
+def test_what_sending_at_once_gave_in_all(wall: float, said: str) -> None:
+    kinds = {"cold": "first", "warm": "first", "alone": "hit", "again": "first", "burst": "hit"}
+    run = timed(run_of(AT_ONCE)[0], {"cold": 9.0, "warm": 5.0, "alone": 2.0, "again": 1.0, "burst": wall}, kinds)
+    lines = [line for line in in_short(run) if line.startswith("- burst: ")]
+    shown = f"{wall:.2f} s against 4.00 s for 2 one after the other (2 times 2.00 s alone): {said}"
+    assert lines[1] == f"- burst: {shown}"
+    (warmed,) = [line for line in in_short(run) if line.startswith("- warmed first: ")]
+    assert warmed == (
+        f"- warmed first: 1.00 s for again and {wall:.2f} s for burst, {wall + 1:.2f} s together, against "
+        "9.00 s for cold"
+    )
 
 
 def test_hits_are_compared_with_what_was_read_among_as_many_at_once() -> None:

@@ -1,6 +1,7 @@
 """What helps a stranger to read a report: the figures in short, what the scenario is for, the words used."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.glossary import GLOSSARY, REASONS
@@ -60,7 +61,9 @@ def in_short(run: RunResult) -> list[str]:
     if summary.cached_ratio is not None:
         share = human_percent(summary.cached_ratio)
         lines.append(f"{share} of the prompt tokens came from the cache ({reasons_text(counted)})")
-    lines += [_at_once(step) for step in run.steps if step.concurrency > 1 and not step.warmup]
+    for step in run.steps:
+        if step.concurrency > 1 and not step.warmup:
+            lines += [_at_once(step), _against_alone(step, run.steps), _against_cold(step, run.steps)]
     lines += [_speed(policy, run.steps) for policy in dict.fromkeys(request.policy for request in counted)]
     if summary.seconds_saved_est:
         saved = fmt.seconds(summary.seconds_saved_est)
@@ -90,6 +93,75 @@ def _at_once(step: StepResult) -> str:
         f"{fmt.harmless(step.name)}: {most} at once took {fmt.seconds(each.median)} each (slowest "
         f"{fmt.seconds(each.high)}); the last of {summary.requests} was done after {fmt.seconds(summary.wall_s)}, "
         f"while their times add up to {fmt.seconds(summary.sum_e2e_s)}"
+    )
+
+
+def _against_alone(step: StepResult, steps: Sequence[StepResult]) -> str:
+    """What sending at once gave in all: its wall time against as many times the time of one that was sent alone.
+
+    Only of requests that are alike: same policy, reused or read as these were, and about as long an answer.
+    """
+    wall = summarise_step(step).wall_s
+    whole = done(step.requests)
+    first = next(iter(whole), None)
+    if first is None or not wall or len(whole) < len(step.requests):
+        return ""
+    alone = stats.median(
+        stats.known(
+            request.e2e_s
+            for other in steps
+            if other.concurrency == 1 and not other.warmup
+            for request in done(other.requests)
+            if request.policy == first.policy and _is_hit(request) == _is_hit(first) and _as_long(request, whole)
+        )
+    )
+    if alone is None:
+        return ""
+    count = len(whole)
+    gain = count * alone / wall
+    came = (
+        f"{gain:.2g} times as fast in all" if gain >= 1 else f"{wall / (count * alone) - 1:.0%} slower in all, a loss"
+    )
+    return (
+        f"{fmt.harmless(step.name)}: {fmt.seconds(wall)} against {fmt.seconds(count * alone)} for {count} one after "
+        f"the other ({count} times {fmt.seconds(alone)} alone): {came.replace('%', ' %')}"
+    )
+
+
+def _as_long(request: RequestResult, others: Sequence[RequestResult]) -> bool:
+    usual = stats.median(stats.known(other.output_tokens for other in others))
+    return usual is not None and request.output_tokens is not None and usual / 2 <= request.output_tokens <= usual * 2
+
+
+def _against_cold(step: StepResult, steps: Sequence[StepResult]) -> str:
+    """A burst that one request warmed, that request included, against a burst of as many that was not warmed."""
+    before = next((one for one, other in pairwise(steps) if other is step), None)
+    if before is None or len(before.requests) != 1:
+        return ""
+    warm = before.requests[0]
+    if not any(
+        _is_hit(request) and request.reason and request.reason.from_request == warm.id for request in step.requests
+    ):
+        return ""
+    cold = next(
+        (
+            other
+            for other in steps
+            if other.concurrency == step.concurrency
+            and len(done(other.requests)) == len(other.requests) == len(step.requests)
+            and not any(_is_hit(request) for request in other.requests)
+        ),
+        None,
+    )
+    walls = [summarise_step(one).wall_s for one in (before, step, cold) if one is not None]
+    if len(walls) < 3 or None in walls:
+        return ""
+    first, burst, unwarmed = stats.known(walls)
+    assert cold is not None
+    return (
+        f"warmed first: {fmt.seconds(first)} for {fmt.harmless(before.name)} and {fmt.seconds(burst)} for "
+        f"{fmt.harmless(step.name)}, {fmt.seconds(first + burst)} together, against {fmt.seconds(unwarmed)} for "
+        f"{fmt.harmless(cold.name)}"
     )
 
 
