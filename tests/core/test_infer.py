@@ -139,7 +139,7 @@ def test_where_the_log_counts_otherwise_both_numbers_are_shown() -> None:
     sent(story, "a", system="a")
     sent(story, "b", system="b")
     counted(story, 1)
-    assert "limit 10 assumed" in cache_view(story.state).note
+    assert "limit 10 and no byte limit assumed" in cache_view(story.state).note
     sent(story, "c", system="c")
     counted(story, 2)
     assert story.state.cache.inferred.disagreement is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlxcache_tui.core.last_words import cause_of, explain, model_error
+from mlxcache_tui.core.last_words import cause_of, explain, model_error, telling
 
 TRACEBACK = ("Traceback (most recent call last):", '  File "server.py", line 3, in main', "    run()")
 
@@ -74,3 +74,10 @@ def test_a_model_that_a_request_names_in_vain_is_named_with_what_to_do(text: str
     )
     assert model_error("HTTP 404: no such path", "some/model") == "HTTP 404: no such path"
     assert model_error("the connection was closed", "some/model") == "the connection was closed"
+
+
+def test_of_the_last_lines_those_that_tell_something_are_shown() -> None:
+    lines = ("127.0.0.1 - - GET /health", *TRACEBACK, "ValueError: bad shape", "127.0.0.1 - - POST /v1")
+    assert telling(lines) == ("ValueError: bad shape",)
+    assert telling(("one", "two", "three", "four")) == ("two", "three", "four")
+    assert telling(()) == ()

@@ -57,6 +57,12 @@ def test_what_was_read_at_once_gives_no_rate() -> None:
     assert metrics.decode_tps(made) is None
 
 
+def test_tokens_that_came_in_one_burst_give_no_decode_rate() -> None:
+    burst = Stamps(sent=0, admitted=20 * MS, first_token=300 * MS, finish=310 * MS)
+    assert metrics.decode_tps(request(burst, output_tokens=64)) is None
+    assert metrics.decode_tps(request(burst, output_tokens=11)) == pytest.approx(1_000)
+
+
 @pytest.mark.parametrize("output", [None, 0, 1])
 def test_fewer_than_two_tokens_give_no_decode_rate(output: int | None) -> None:
     assert metrics.decode_tps(request(FULL, output_tokens=output)) is None

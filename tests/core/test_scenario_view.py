@@ -169,7 +169,7 @@ def test_a_failure_that_was_expected_is_none() -> None:
 def test_an_attached_server_that_differs_is_told(result: RunResult) -> None:
     server = replace(result.server, differences={"prompt_cache_size": (2, None)})
     view = over(progress_of(replace(result, server=server)))
-    assert view.verdict[-1].text == "the server's prompt_cache_size is unknown, the scenario's 2"
+    assert view.verdict[-1].text == "the server's prompt_cache_size is not set, the scenario's 2"
 
 
 def test_a_step_without_requests_has_no_figures(result: RunResult) -> None:

@@ -5,7 +5,18 @@ import pytest
 
 from mlxcache_tui.core.expect import METRICS
 from mlxcache_tui.core.results import RequestResult
-from mlxcache_tui.core.summary import cached_ratio, metric_values, seconds_saved, summarise, summarise_step, wall_s
+from mlxcache_tui.core.scenario_view import measured
+from mlxcache_tui.core.summary import (
+    cached_ratio,
+    metric_values,
+    parted,
+    seconds_saved,
+    summarise,
+    summarise_step,
+    wall_s,
+)
+from mlxcache_tui.report.markdown import to_markdown
+from mlxcache_tui.report.text import run_lines
 from support.fake_engine import FakeEngine
 from support.scenario_runs import run_of
 
@@ -91,3 +102,38 @@ def test_every_metric_of_expectations_has_values() -> None:
     failed, _ = run_of(engine=FakeEngine(fails_at=2))
     assert metric_values(failed.steps[1], "hits") == [None]
     assert metric_values(failed.steps[1], "reason") == [None]
+
+
+REPEATED = """
+[policies]
+returns = "The policy says that opened accessories can be returned only if they arrived damaged."
+[[steps]]
+id = "a"
+policy = "returns"
+user = "It is opened."
+repeat = 3
+"""
+
+
+def test_warm_repeats_of_a_cold_step_are_another_condition() -> None:
+    run, _ = run_of(REPEATED)
+    assert [request.repeated for request in run.requests] == [False, True, True]
+    cold, warm = parted(run.steps[0])
+    assert warm is not None
+    assert [len(cold.requests), len(warm.requests)] == [1, 2]
+    cold_ttft, warm_ttft = summarise_step(cold).ttft_s.p50, summarise_step(warm).ttft_s.p50
+    assert cold_ttft is not None
+    assert warm_ttft is not None
+    assert cold_ttft > 10 * warm_ttft
+    assert [line.split("  ")[1] for line in run_lines(run)[2:4]] == ["a", "a, again (warm)"]
+    rows = [
+        line for line in to_markdown([run]).splitlines() if line.startswith(("| a† | 1 ", "| a, again (warm) | 2 "))
+    ]
+    assert len(rows) == 2
+    assert measured(run).steps["a"] is not None
+    assert measured(run).steps["a"].ttft_s == cold_ttft  # type: ignore[union-attr]
+
+
+def test_repeats_that_are_warm_from_the_first_on_stay_together() -> None:
+    step = RUN.steps[2]
+    assert parted(step) == (step, None)

@@ -40,6 +40,7 @@ def test_what_went_is_struck_out_up_to_its_sign() -> None:
 def test_limits_that_are_not_known() -> None:
     assert drawn(max_bytes=None)[0].endswith("  346 MB, no byte limit")
     assert drawn(max_count=None, max_bytes=None)[0] == "3 stored  346 MB, no byte limit"
+    assert drawn(known="counted", max_bytes=None)[0].endswith("346 MB, no byte limit known")
     assert drawn(count=None, bytes=None)[0] == "— of 4 ────────────────────────  — of 1 GB ────────────────────────"
 
 

@@ -9,6 +9,12 @@ _USAGE = re.compile(r"^[\w.]+(?:\.py)?: error: (.+)")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?:\w*(?:Error|Exception)|KeyboardInterrupt|SystemExit)(?:: .*)?$")
 _PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=\w+(?::|$))")
 
+_GRAVE = re.compile(
+    r" - (?:ERROR|CRITICAL) - |^libc\+\+abi|terminate called|Insufficient Memory|Killed|^mlxcache observer: "
+)
+MOST_TELLING = 3
+"""Lines shown of what a server printed last."""
+
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (
         r"No module named '?mlx_lm",
@@ -44,6 +50,12 @@ def model_error(error: str, model: str) -> str:
     if not status.startswith("HTTP ") or meaning not in _OF_MODELS:
         return error
     return f"{status}: {model} was not loaded: {meaning}; default_model is the one that the server was started with"
+
+
+def telling(lines: Sequence[str]) -> tuple[str, ...]:
+    """The few of the last lines that say what happened: errors and the server's own words on its end, else the last."""
+    told = [line for line in lines if _EXCEPTION.match(line) or _USAGE.match(line) or _GRAVE.search(line)]
+    return tuple((told or list(lines))[-MOST_TELLING:])
 
 
 def cause_of(lines: Sequence[str]) -> str | None:

@@ -9,6 +9,8 @@ from mlxcache_tui.core.state import RequestState
 
 MIN_PREFILL_TOKENS = 64
 """Fewer uncached tokens than this give no prefill rate: a rate from so few says nothing."""
+MIN_TOKEN_S = 0.0005
+"""Tokens that come faster than this were not made as they came: they were held back and sent in one burst."""
 MIN_RATE_S = 0.005
 """Nor does a rate over a shorter time: on a busy machine what came apart is read, and stamped, at once."""
 
@@ -67,7 +69,9 @@ def eta_s(request: RequestState) -> float | None:
 
 
 def decode_tps(request: RequestState) -> float | None:
-    """(N - 1) / (tE - tF) for N ≥ 2, blank below 5 ms; mlx_lm's N counts the stop token, whose time is tE.
+    """(N - 1) / (tE - tF) for N ≥ 2; mlx_lm's N counts the stop token, whose time is tE.
+
+    Blank below 5 ms, and where all came in one burst.
 
     While it runs: text events instead of tokens, up to the last one.
     """
@@ -76,7 +80,7 @@ def decode_tps(request: RequestState) -> float | None:
         return (events - 1) / took if events >= 2 and took else None
     took = seconds(request.stamps.first_token, request.stamps.finish)
     output = request.output_tokens
-    if output is None or output < 2 or took is None or took < MIN_RATE_S:
+    if output is None or output < 2 or took is None or took < max(MIN_RATE_S, (output - 1) * MIN_TOKEN_S):
         return None
     return (output - 1) / took
 

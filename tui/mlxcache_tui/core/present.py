@@ -54,8 +54,8 @@ def _why(request: RequestState) -> str:
 
 
 def finish_hint(request: RequestState) -> str:
-    """`ran out while thinking` where all output tokens went into reasoning."""
-    if request.finish_reason == "length" and request.reasoning and not request.answer:
+    """`ran out while thinking` where all output tokens went into reasoning; a warm-up is not meant to end."""
+    if request.finish_reason == "length" and request.reasoning and not request.answer and not request.warmup:
         return "ran out while thinking"
     return ""
 
@@ -188,7 +188,8 @@ def _inferred_note(state: SessionState, model: CacheModel) -> str:
     if others.count and next_out(inferred) is None:
         since = f" since #{others.since}" if others.since else ""
         return f"≈ others use the server: {requests_text(others.count)}{since}; they may have pushed out what is older"
-    assumed = "" if state.cache.max_count is not None else f", limit {model.max_count} assumed"
+    size = "" if state.cache.max_bytes is not None else " and no byte limit"
+    assumed = "" if state.cache.max_count is not None else f", limit {model.max_count}{size} assumed"
     return f"≈ inferred from what was sent here by the rule of mlx-lm {state.server.mlx_lm}{assumed}"
 
 

@@ -24,8 +24,8 @@ class ReasonResult(msgspec.Struct, frozen=True, kw_only=True):
 class RequestResult(msgspec.Struct, frozen=True, kw_only=True):
     """One request of a run. `sent_ns` and `end_ns` are monotonic: t0, and tE (or the end of the stream).
 
-    `first_after_start`: it was the first since the server process began (apart from the one-token warm-up), so that it
-    is no cold baseline.
+    `repeated`: the same step sent the same before. `first_after_start`: it was the first since the server process began
+    (apart from the one-token warm-up), so that it is no cold baseline.
     """
 
     id: int
@@ -55,6 +55,7 @@ class RequestResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     sent_ns: int | None
     end_ns: int | None
+    repeated: bool = False
 
 
 class EvictionResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +129,13 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     load_s: float | None
     differences: dict[str, tuple[Any, Any]]
     later: tuple[LaterServer, ...] = ()
+
+
+def here_text(server: ServerResult, value: Any) -> str:
+    """What a server has of a flag: an observed one tells all of its flags, so that none told is none set."""
+    if value is not None:
+        return str(value)
+    return "not set" if server.observed == "observer" else "not known"
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

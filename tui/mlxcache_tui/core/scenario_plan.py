@@ -110,8 +110,8 @@ def unmet_need(scenario: Scenario, *, trimmable: bool | None) -> str:
     if scenario.needs != "trimmable" or trimmable is not False:
         return ""
     return (
-        "it assumes a cache that can be cut back, and this model's cannot (a sliding window, or recurrent layers): "
-        "its expectations are not judged"
+        "the scenario assumes a cache that can be cut back, and this model's cannot (a sliding window, or recurrent "
+        "layers): its expectations are not judged"
     )
 
 

@@ -6,11 +6,12 @@ from typing import Any, Literal
 import msgspec
 
 from mlxcache_tui.core.expect import Verdict, parse
-from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
+from mlxcache_tui.core.last_words import telling
+from mlxcache_tui.core.results import RequestResult, RunResult, StepResult, here_text
 from mlxcache_tui.core.scenario import Scenario, Step
 from mlxcache_tui.core.scenario_plan import step_notes
 from mlxcache_tui.core.scenario_values import flag_word, flags_text
-from mlxcache_tui.core.summary import summarise, summarise_step
+from mlxcache_tui.core.summary import parted, summarise, summarise_step
 from mlxcache_tui.core.sweep import SweepPoint, sweep_points, sweep_text, whole_runs
 from mlxcache_tui.core.text import bounded, clean
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
@@ -250,7 +251,7 @@ def _step_figures(step: StepResult) -> Figures | None:
         return None
     summary = summarise_step(step)
     return Figures(
-        ttft_s=summary.ttft_s.p50,
+        ttft_s=summarise_step(parted(step)[0]).ttft_s.p50,
         cached_ratio=summary.cached_ratio,
         evictions=step.evictions,
         wall_s=summary.wall_s,
@@ -337,7 +338,7 @@ def _run_verdict(result: RunResult) -> list[tuple[Tone, str]]:
     lines: list[tuple[Tone, str]] = []
     if result.lost is not None:
         lines.append(("bad", _shown_line(result.lost)))
-        lines += [("plain", _shown_line(line)) for line in result.lost_lines[-2:]]
+        lines += [("plain", _shown_line(line)) for line in telling(result.lost_lines)]
     if result.unjudged:
         lines.append(("warn", result.unjudged))
     lines += [("bad", _failure(request)) for request in result.unexpected_failures()]
@@ -348,7 +349,7 @@ def _run_verdict(result: RunResult) -> list[tuple[Tone, str]]:
     ]
     differences = result.server.differences if result.steps else {}  # nothing was measured on that server
     for name, (wanted, here) in differences.items():
-        lines.append(("warn", f"the server's {name} is {'unknown' if here is None else here}, the scenario's {wanted}"))
+        lines.append(("warn", f"the server's {name} is {here_text(result.server, here)}, the scenario's {wanted}"))
     return lines
 
 

@@ -64,6 +64,20 @@ def done(requests: Iterable[RequestResult]) -> list[RequestResult]:
     return [request for request in requests if request.state == "done"]
 
 
+def parted(step: StepResult) -> tuple[StepResult, StepResult | None]:
+    """The step without its warm repeats, and these: what was read the first time and reused from then on is not one
+    condition. None where there is nothing to part.
+    """
+    warm = tuple(request for request in step.requests if request.repeated and _kind(request) == "hit")
+    cold = tuple(request for request in step.requests if request not in warm)
+    if not warm or all(_kind(request) == "hit" for request in cold):
+        return step, None
+    again = msgspec.structs.replace(
+        step, name=f"{step.name}, again (warm)", requests=warm, evictions=None, restarted=False
+    )
+    return msgspec.structs.replace(step, requests=cold), again
+
+
 def failed(requests: Iterable[RequestResult]) -> int:
     """How many failed or were cut."""
     return sum(request.state in ("failed", "cut") for request in requests)

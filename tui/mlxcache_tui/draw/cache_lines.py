@@ -73,7 +73,8 @@ def _limits(view: CacheView, width: int) -> Line:
     count = approx + human_count(view.count)
     size = (approx if view.bytes is not None else "") + human_bytes(view.bytes)
     first = f"{count} of {human_count(view.max_count)} " if view.max_count is not None else f"{count} stored"
-    second = f"  {size} of {human_bytes(view.max_bytes)} " if view.max_bytes is not None else f"  {size}, no byte limit"
+    none = "no byte limit" if view.known == "observer" else "no byte limit known"
+    second = f"  {size} of {human_bytes(view.max_bytes)} " if view.max_bytes is not None else f"  {size}, {none}"
     bars = (view.max_count is not None) + (view.max_bytes is not None)
     cells = min(24, (width - len(first) - len(second)) // max(1, bars))
     line: list[Span] = [Span(first)]

@@ -14,6 +14,7 @@ from mlxcache_tui.core.results import (
     ReasonResult,
     RequestResult,
     ServerResult,
+    here_text,
 )
 from mlxcache_tui.core.scenario import Step
 from mlxcache_tui.core.state import EvictionRecord, Reason, RequestState, SessionState
@@ -57,6 +58,15 @@ def request_result(state: SessionState, request: RequestState, step: Step) -> Re
         error=request.error,
         sent_ns=stamps.sent,
         end_ns=stamps.finish if stamps.finish is not None else stamps.ended,
+    )
+
+
+def step_requests(results: Mapping[str, RequestResult], keys: Sequence[str], users: int) -> tuple[RequestResult, ...]:
+    """Those of a step as far as they are known; what comes behind its first `users` is repeated."""
+    return tuple(
+        msgspec.structs.replace(results[key], repeated=index >= users)
+        for index, key in enumerate(keys)
+        if key in results
     )
 
 
@@ -243,9 +253,9 @@ def _highest(values: Sequence[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def differences_text(differences: dict[str, tuple[Any, Any]]) -> str:
+def differences_text(server: ServerResult) -> str:
     """`prompt_cache_size is 10, the scenario says 2; …`."""
     return "; ".join(
-        f"{name} is {'not known' if here is None else here}, the scenario says {wanted}"
-        for name, (wanted, here) in differences.items()
+        f"{name} is {here_text(server, here)}, the scenario says {wanted}"
+        for name, (wanted, here) in server.differences.items()
     )

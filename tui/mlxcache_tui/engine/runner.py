@@ -301,7 +301,7 @@ class Runner:
         return StepResult(
             id=step.id,
             name=step.name,
-            requests=tuple(self._results[key] for key in self._sent[step.id] if key in self._results),
+            requests=measure.step_requests(self._results, list(self._sent[step.id]), len(step.users)),
             concurrency=step.concurrency,
             warmup=step.warmup,
             evictions=state.tally.evictions - evictions_before if seen else None,

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from mlxcache_tui.core.results import RequestResult
 from mlxcache_tui.core.stats import Spread
 from mlxcache_tui.core.text import cell_width, fit, wrap_cells
 from mlxcache_tui.core.units import UNKNOWN
 from mlxcache_tui.core.units import seconds as seconds
 from mlxcache_tui.core.units import whole as whole
+from mlxcache_tui.draw.signs import INFERRED
 
 _MARKS = re.compile(r"[\\`*\[\]#|<>]|(?<![^\W_])_|_(?![^\W_])")
 _PIPE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
@@ -24,6 +26,12 @@ def with_spread(spread: Spread | None, show: Callable[[float | None], str], n: i
     notes = [f"{low} to {high}"] if low != high else []
     notes += [f"n {spread.n}"] if spread.n not in (1, n) else []
     return show(spread.median) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def cached(request: RequestResult) -> str:
+    """Its cached tokens; ≈ where they were worked out and not reported."""
+    mark = INFERRED if request.cached_source == "derived" and request.cached_tokens is not None else ""
+    return mark + whole(request.cached_tokens)
 
 
 def counted(requests: int, failed: int) -> str:

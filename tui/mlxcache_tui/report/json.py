@@ -91,6 +91,7 @@ def _request(request: RequestResult) -> dict[str, Any]:
         "reasoning": request.reasoning,
         "step_id": request.step_id,
         "first_after_start": request.first_after_start,
+        "repeated": request.repeated,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.results import LaterServer, RequestResult, RunResult, ServerResult, StepResult
 from mlxcache_tui.core.scenario_values import flags_text
-from mlxcache_tui.core.summary import done, summarise, summarise_step
+from mlxcache_tui.core.summary import done, parted, summarise, summarise_step
 from mlxcache_tui.core.sweep import limit_text, sweep_points, sweep_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent, human_rate
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
@@ -125,7 +125,7 @@ def _conditions_of(run: RunResult) -> list[str]:
         *_later_servers(server),
     ]
     if server.differences:
-        lines.append(f"- **the server differs from the scenario:** {differences_text(server.differences)}")
+        lines.append(f"- **the server differs from the scenario:** {differences_text(server)}")
     if run.unjudged:
         lines.append(f"- **expectations:** {run.unjudged}")
     if run.interrupted:
@@ -177,10 +177,10 @@ def _verdicts(run: RunResult) -> list[str]:
 
 
 def _conditions(steps: Sequence[StepResult]) -> list[str]:
-    """A row for each step: what is written down for each condition."""
+    """A row for each step, and for its warm repeats: what is written down for each condition."""
     rows = []
     restarted = any(step.restarted for step in steps)
-    for step in steps:
+    for step in filter(None, (part for whole_step in steps for part in parted(whole_step))):
         requests, whole, summary = step.requests, done(step.requests), summarise_step(step)
 
         def over(name: str, show: Any = fmt.seconds, whole: Any = whole) -> str:
@@ -270,7 +270,7 @@ def _reasons(run: RunResult) -> list[str]:
             f"#{request.id}{'†' if request.first_after_start else ''}",
             request.step,
             request.policy,
-            f"{fmt.whole(request.cached_tokens)} of {fmt.whole(request.prompt_tokens)}",
+            f"{fmt.cached(request)} of {fmt.whole(request.prompt_tokens)}",
             request.reason.kind if request.reason else request.state,
             _detail(request),
         )

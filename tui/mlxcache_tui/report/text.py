@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from mlxcache_tui.core import stats
 from mlxcache_tui.core.expect import Verdict
+from mlxcache_tui.core.last_words import telling
 from mlxcache_tui.core.results import RequestResult, RunResult, StepResult
-from mlxcache_tui.core.summary import done, summarise, summarise_step
+from mlxcache_tui.core.summary import done, parted, summarise, summarise_step
 from mlxcache_tui.core.sweep import limit_text, sweep_text
 from mlxcache_tui.core.units import UNKNOWN, human_bytes, human_percent
 from mlxcache_tui.core.verdict_words import measured_text, shortfall
@@ -35,7 +36,7 @@ def request_line(result: RequestResult) -> str:
         return f"  #{result.id} {result.policy}  {result.state}: {result.error or 'no reason given'}"
     why = result.reason.detail if result.reason else "reuse unknown"
     return (
-        f"  #{result.id} {result.policy}  {fmt.whole(result.cached_tokens)} of {fmt.whole(result.prompt_tokens)} cached"
+        f"  #{result.id} {result.policy}  {fmt.cached(result)} of {fmt.whole(result.prompt_tokens)} cached"
         f" ({human_percent(result.cached_ratio)})  TTFT {fmt.seconds(result.ttft_s)}  total {fmt.seconds(result.e2e_s)}"
         f"  {fmt.whole(result.output_tokens)} out  {why}"
     )
@@ -54,9 +55,9 @@ def run_lines(run: RunResult) -> list[str]:
     lines = [f"{run.scenario}: {run.title}{'  ' + limits if limits else ''}"]
     if run.steps:
         head = ("step", "n", "cached", "TTFT", "total", "out", "evicted", "why")
-        lines += [f"  {line}" for line in fmt.text_table(head, [_step_row(step) for step in run.steps])]
+        lines += [f"  {line}" for line in fmt.text_table(head, _step_rows(run))]
     if run.server.differences:
-        lines.append(f"  note: the server's {differences_text(run.server.differences)}")
+        lines.append(f"  note: the server's {differences_text(run.server)}")
     return [*lines, *verdict_lines(run)]
 
 
@@ -84,6 +85,10 @@ def _limit_row(run: RunResult) -> tuple[str, ...]:
         human_bytes(run.memory.peak_bytes),
         reasons_text([request for request in run.requests if not request.warmup]),
     )
+
+
+def _step_rows(run: RunResult) -> list[tuple[str, ...]]:
+    return [_step_row(part) for step in run.steps for part in parted(step) if part is not None]
 
 
 def _step_row(step: StepResult) -> tuple[str, ...]:
@@ -116,7 +121,7 @@ def verdict_lines(run: RunResult) -> list[str]:
     lines: list[str] = []
     if run.lost is not None:
         lines.append(f"  {'server lost' if run.reached else 'no server'}: {run.lost}")
-        lines += [f"    {line}" for line in run.lost_lines]
+        lines += [f"    {line}" for line in telling(run.lost_lines)]
     if run.interrupted:
         lines.append("  interrupted: what was measured until then is kept")
     if run.unjudged:
