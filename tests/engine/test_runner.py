@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mlxcache_tui.core.commands import CancelRequest, RestartServer, SendRequest, ServerSpec, StartServer
+from mlxcache_tui.core.events import MemorySampled
 from mlxcache_tui.core.results import RunResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
@@ -217,6 +218,13 @@ async def test_a_server_that_does_not_start_is_lost() -> None:
     assert result.lost == "port 8080 is taken"
     assert result.requests == ()
     assert result.server.mode == "launched"
+
+
+async def test_of_a_server_that_was_not_reached_no_memory_is_told() -> None:
+    engine = FakeEngine(starts=False)
+    engine.emit(MemorySampled(at_ns=1, origin="memory", pid=1, source="pss", bytes=1_000))
+    result, _, _ = await run(TWO_QUESTIONS, engine)
+    assert (result.reached, result.memory.peak_bytes, result.memory.source) == (False, None, None)
 
 
 async def test_a_start_that_breaks_does_not_wait_for_ever() -> None:

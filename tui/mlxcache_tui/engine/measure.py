@@ -209,7 +209,8 @@ class MemoryWatch:
         self.start: int | None = None
         self.peak: int | None = None
         self.mlx_peak: int | None = None
-        self._seen_ns = 0
+        self._seen_ns: int | None = None
+        """Until when samples were looked at; None: the run has not begun."""
 
     def begin(self, state: SessionState) -> None:
         """The run starts now: what came before does not count."""
@@ -222,7 +223,7 @@ class MemoryWatch:
 
     def step_peak(self, state: SessionState) -> int | None:
         """The highest sample since the last call, bytes."""
-        samples = [sample.bytes for sample in state.memory.samples if sample.at_ns > self._seen_ns]
+        samples = [sample.bytes for sample in state.memory.samples if sample.at_ns > (self._seen_ns or 0)]
         highest = _highest([*samples, _last_bytes(state)])
         self._seen_ns = state.now_ns
         self.peak = _highest([self.peak, highest])
@@ -231,7 +232,9 @@ class MemoryWatch:
         return highest
 
     def result(self, state: SessionState) -> MemoryResult:
-        """The run's figures, up to now."""
+        """The run's figures, up to now; of a server that did not get ready none."""
+        if self._seen_ns is None:
+            return MemoryResult(source=None, start_bytes=None, peak_bytes=None, end_bytes=None, mlx=None)
         self.step_peak(state)
         samples, mlx = state.memory.samples, state.memory.mlx
         return MemoryResult(
