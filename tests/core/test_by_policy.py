@@ -1,7 +1,12 @@
 """Figures by policy, and the requests that warm again."""
 
+from typing import Any
+
+import pytest
+
 from mlxcache_tui.core.by_policy import policy_rows, to_warm, warming_drafts
 from mlxcache_tui.core.views import PolicyRow
+from mlxcache_tui.core.warnings import warnings
 from support.story import Story
 
 
@@ -63,3 +68,18 @@ def test_a_restart_before_anything_was_stored_keeps_the_list() -> None:
     story.server(pid=11)
     story.server(pid=12)
     assert to_warm(story.state) == ("a",)
+
+
+@pytest.mark.parametrize("why", ["replay", "watching", "no places", "no bytes"])
+def test_there_is_no_list_where_nothing_could_be_warmed(why: str) -> None:
+    story = Story()
+    story.server(pid=10)
+    story.sent("a", entry=1)
+    sizes: dict[str, dict[str, Any]] = {"no places": {"prompt_cache_size": 0}, "no bytes": {"prompt_cache_bytes": 0}}
+    story.server(pid=11, **sizes.get(why, {}))
+    story.state.replayed = why == "replay"
+    story.state.server.watch_only = why == "watching"
+    assert story.state.cache.warm_before
+    assert (to_warm(story.state), warming_drafts(story.state)) == ((), ())
+    assert not any(row.warm_before for row in rows(story).values())
+    assert not any(warning.name.startswith("cold") for warning in warnings(story.state))

@@ -13,7 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mlxcache_tui.core.commands import AttachServer, ServerSpec
+from mlxcache_tui.core.commands import AttachServer, Draft, ServerSpec
+from mlxcache_tui.core.forecast import forecast
+from mlxcache_tui.core.lens import PromptTexts
 from mlxcache_tui.core.present import cache_view, request_row, status_view
 from mlxcache_tui.engine.lifecycle import LOOK_S, POLL_S
 from mlxcache_tui.models.fetch import Kind
@@ -152,6 +154,38 @@ async def test_where_the_log_counts_otherwise_the_pane_says_so(stock: Stock) -> 
         await ask(engine, "May I, please?", POLICY)
         await until(engine, lambda state: state.cache.inferred.disagreement == (1, 3))
         assert cache_view(engine.state).note.startswith("≈ 1 inferred before the last request, but the log counted 3")
+
+
+async def test_others_fill_the_cache_of_a_stock_server(stock: Stock) -> None:
+    """Two of ours, three of somebody else's into two places, then ours again: its entry cannot be there any more."""
+    stock.start("--prompt-cache-size", "2")
+    others = [" ".join(f"{name} {number}" for number in range(30)) for name in ("alpha", "beta", "gamma")]
+    async with running(AttachServer(url=stock.url, log_path=str(stock.log))) as engine:
+        await phase(engine, "ready")
+        await ask(engine, "May I?", POLICY)
+        await ask(engine, "May I?", POLICY[::-1])
+        draft = Draft(user="May I, please?", policy_text=POLICY[::-1])
+        await until(engine, lambda now: now.cache.max_count == 2)
+        assert "(#2, inferred)" in forecast(engine.state, draft, PromptTexts()).text
+        assert [row.next_victim for row in cache_view(engine.state).entries] == [True, False]
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
+            for text in others:
+                body = {"messages": [{"role": "user", "content": text}], "max_tokens": 2}
+                assert (await client.post(f"{stock.url}/v1/chat/completions", json=body)).status_code == 200
+        await until(engine, lambda now: now.cache.inferred.others.count == 3)
+        view = cache_view(engine.state)
+        assert "others use the server: 3 requests since #2" in view.note
+        assert [(row.doubtful, row.next_victim) for row in view.entries] == [(True, False)] * 2
+        assert "! others may have pushed #2 out since" in forecast(engine.state, draft, PromptTexts()).more
+        again = await ask(engine, "May I, please?", POLICY[::-1])
+        row = request_row(engine.state, again)
+        assert (row.reason, row.why, row.inferred) == ("evicted", "evicted by other clients", True)
+        assert "(#2) is gone: #3 reused" in cache_view(engine.state).note
+        pid = stock.process.pid if stock.process else None
+        assert pid != stock.start("--prompt-cache-size", "2")
+        await until(engine, lambda now: bool(now.cache.warm_before))
+        assert all(request_row(engine.state, request).earlier for request in engine.state.requests.values())
+        assert any(warning.text.startswith("w: warm again") for warning in cache_view(engine.state).warnings)
 
 
 async def test_a_server_that_comes_later_goes_and_comes_back(stock: Stock) -> None:
