@@ -337,7 +337,9 @@ def _answers(run: RunResult) -> list[str]:
 def _quoted(request: RequestResult) -> list[str]:
     text = request.text.strip()
     if not text:
-        empty = request.error or ("it ran out while thinking" if request.reasoning else "no text")
+        empty = request.error or (
+            "it ran out while thinking" if request.reasoning and not request.warmup else "no text"
+        )
         return [f"> *{fmt.one_line(empty)}*"]
     return [f"> {_shortened(text, ANSWER_LENGTH)}"]
 
