@@ -234,6 +234,18 @@ async def test_options_change_by_key_and_by_mouse(app: ComposerApp) -> None:
         assert app.composer.draft().thinking is None
 
 
+async def test_a_seed_is_sent_only_while_its_chip_is_there(app: ComposerApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.composer.draft().extra == {}
+        assert not app.query_one("#seed").display
+        app.composer.toggle_seed()
+        await pilot.pause()
+        assert app.composer.draft().extra == {"seed": 42}
+        await pilot.click("#seed")
+        assert app.composer.draft().extra == {}
+        assert not app.query_one("#seed").display
+
+
 async def test_max_tokens_of_nothing_keeps_the_last_good_number(app: ComposerApp) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         field = app.query_one("#max-tokens", PlainInput)

@@ -86,6 +86,9 @@ class ActingApp(App[int]):
     def action_toggle_stream(self) -> None:
         self.monitor.query_one(Composer).toggle_stream()
 
+    def action_toggle_seed(self) -> None:
+        self.monitor.query_one(Composer).toggle_seed()
+
     def action_cycle_count(self) -> None:
         self.monitor.query_one(Composer).cycle_count()
 

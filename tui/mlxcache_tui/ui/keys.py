@@ -63,6 +63,13 @@ ACTIONS: tuple[ActionInfo, ...] = (
         scope="anywhere",
     ),
     ActionInfo(
+        id="toggle_seed",
+        key="",
+        label="seed",
+        help="Send with a seed or without: one makes the server take its sequential path, without checkpoints.",
+        scope="anywhere",
+    ),
+    ActionInfo(
         id="cycle_count",
         key="f9",
         label="at once",
@@ -314,6 +321,7 @@ OF_COMPOSER = (
     "warm",
     "toggle_thinking",
     "toggle_stream",
+    "toggle_seed",
     "cycle_count",
 )
 """Actions on the composer's draft; none while a scenario stands in its place."""

@@ -136,6 +136,7 @@ class Composer(Vertical):
             max_tokens=options.max_tokens,
             stream=options.stream,
             thinking=None if self._available is False else options.thinking,
+            extra={} if options.seed is None else {"seed": options.seed},
         )
 
     def request_send(self) -> None:
@@ -201,6 +202,11 @@ class Composer(Vertical):
             self._forecast.refuse(f"{NO_SWITCH_TIP[0].lower()}{NO_SWITCH_TIP[1:]}")
         elif self._ready:
             self._options.toggle_thinking()
+
+    def toggle_seed(self) -> None:
+        """With a seed, to see the path that such requests take, or without."""
+        if self._ready:
+            self._options.toggle_seed()
 
     def cycle_count(self) -> None:
         """One, two, four or eight at once."""

@@ -1,4 +1,4 @@
-"""One line of options for sending: how many at once, how long, streamed or not, thinking or not."""
+"""One line of options for sending: how many at once, how long, streamed or not, thinking or not, with a seed or not."""
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,8 @@ COUNTS = (1, 2, 4, 8)
 THINKING_STEPS: dict[bool | None, bool | None] = {None: False, False: True, True: None}
 THINKING_WORDS: dict[bool | None, str] = {None: "default", True: "on", False: "off"}
 THINKING_TIP = "Whether the model thinks before it answers"
+SEED = 42
+SEED_TIP = f"Sent with seed {SEED}, which the server serves one at a time, without checkpoints: press to leave it out"
 NO_SWITCH_TIP = "This model's chat template has no switch for thinking"
 
 
@@ -28,7 +30,8 @@ class OptionsRow(Horizontal):
         scrollbar-size-horizontal: 0;
         & #max-name { width: 4; color: $text-muted; }
         & #max-tokens { width: 7; margin-right: 1; }
-        & #thinking { margin-right: 0; }
+        & #seed { display: none; margin-right: 0; }
+        & #seed.-set { display: block; }
         & #max-tokens.-invalid { color: $text-error; text-style: underline; }
     }
     """
@@ -36,6 +39,7 @@ class OptionsRow(Horizontal):
     count: reactive[int] = reactive(1, init=False)
     stream: reactive[bool] = reactive(True, init=False)
     thinking: reactive[bool | None] = reactive(None, init=False)
+    seed: reactive[int | None] = reactive(None, init=False)
     max_tokens: reactive[int] = reactive(64, init=False)
     thinking_available: reactive[bool | None] = reactive(None, init=False)
     """None: not known, so that it may be tried."""
@@ -48,6 +52,7 @@ class OptionsRow(Horizontal):
         yield PlainInput(str(self.max_tokens), id="max-tokens", max_length=6, digits=True)
         yield Chip("stream", id="stream", tooltip="Whether the answer comes piece by piece or at once")
         yield Chip("thinking default", id="thinking", tooltip=THINKING_TIP)
+        yield Chip("seed", id="seed", tooltip=SEED_TIP)
 
     def cycle_count(self) -> None:
         """One, two, four or eight at once."""
@@ -57,6 +62,10 @@ class OptionsRow(Horizontal):
         """Default, off, on; nothing where the model's template has no switch."""
         if self.thinking_available is not False:
             self.thinking = THINKING_STEPS[self.thinking]
+
+    def toggle_seed(self) -> None:
+        """With a seed, or without as usual."""
+        self.seed = None if self.seed is not None else SEED
 
     def watch_count(self) -> None:
         """Draw and tell."""
@@ -74,6 +83,11 @@ class OptionsRow(Horizontal):
         chip.disabled = self.thinking_available is False
         chip.tooltip = NO_SWITCH_TIP if chip.disabled else THINKING_TIP
         chip.update(f"thinking {'–' if chip.disabled else THINKING_WORDS[self.thinking]}")
+        self.post_message(self.Changed())
+
+    def watch_seed(self) -> None:
+        """Draw and tell."""
+        self.query_one("#seed").set_class(self.seed is not None, "-set")
         self.post_message(self.Changed())
 
     def watch_thinking_available(self) -> None:
@@ -103,6 +117,8 @@ class OptionsRow(Horizontal):
                 self.stream = not self.stream
             case "thinking":
                 self.toggle_thinking()
+            case "seed":
+                self.toggle_seed()
             case _:
                 return
         event.stop()
