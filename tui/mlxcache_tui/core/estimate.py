@@ -16,8 +16,8 @@ PLAIN_PER_TOKEN, OTHER_PER_TOKEN = 4.0, 1.0
 """Characters per token of plain letters and of other scripts, as long as no prompt was counted."""
 USUAL_TOKENS = 30.0
 """Tokens of the small prompt that stands for the usual rate."""
-PROMPTS = 16
-"""The last ones are looked at."""
+PROMPTS, LOOKED_AT = 16, 64
+"""The last prompts that were counted, among so many requests: this is worked out at each key."""
 LEAST_RATE = 0.05
 """Tokens per character: a prompt that says otherwise was not sent as text."""
 # Latin with its accents, and signs such as dashes and quotes, are plain; all alphabets and characters behind them not.
@@ -72,7 +72,7 @@ def rates(state: SessionState) -> tuple[float, float]:
 
 def _counted(state: SessionState) -> Iterator[tuple[int, int, int]]:
     """Characters of both kinds and tokens of prompts, the latest first."""
-    for request in reversed(state.requests.values()):
+    for request in islice(reversed(state.requests.values()), LOOKED_AT):
         tokens = (request.prompt_tokens or 0) - _head(state, request)
         sizes = [scripts(state.message_text(text_id)) for _, text_id in request.messages] if tokens > 0 else []
         plain, other = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
