@@ -104,7 +104,7 @@ def _against_alone(step: StepResult, steps: Sequence[StepResult]) -> str:
     wall = summarise_step(step).wall_s
     whole = done(step.requests)
     first = next(iter(whole), None)
-    if first is None or not wall or len(whole) < len(step.requests):
+    if first is None or not wall or len(whole) < len(step.requests) or len({*map(_is_hit, whole)}) > 1:
         return ""
     alone = stats.median(
         stats.known(
@@ -119,12 +119,14 @@ def _against_alone(step: StepResult, steps: Sequence[StepResult]) -> str:
         return ""
     count = len(whole)
     gain = count * alone / wall
-    came = (
-        f"{gain:.2g} times as fast in all" if gain >= 1 else f"{wall / (count * alone) - 1:.0%} slower in all, a loss"
-    )
+    came = f"{gain:.2g} times as fast in all"
+    if f"{gain:.2g}" == "1":
+        came = "no faster in all"
+    elif gain < 1:
+        came = f"{wall / (count * alone) - 1:.0%} slower in all, a loss".replace("%", " %")
     return (
         f"{fmt.harmless(step.name)}: {fmt.seconds(wall)} against {fmt.seconds(count * alone)} for {count} one after "
-        f"the other ({count} times {fmt.seconds(alone)} alone): {came.replace('%', ' %')}"
+        f"the other ({count} times {fmt.seconds(alone)} alone): {came}"
     )
 
 
