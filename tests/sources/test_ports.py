@@ -41,6 +41,19 @@ def test_free_ports_for_names_and_for_no_address() -> None:
         free_port("198.51.100.1")
 
 
+def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def unknown(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(OSError, match="not known"):
+        free_port("no-such-host")
+    assert asked == ["no-such-host"]
+
+
 def test_the_holder_is_named(listening: int) -> None:
     assert holder(listening) == Holder(os.getpid(), psutil.Process().name())
 

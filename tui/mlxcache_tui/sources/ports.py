@@ -47,16 +47,17 @@ def free_port(host: str) -> int:
     Raises:
         OSError: the host is no address of this machine.
     """
+    place = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]  # once: looking a name up may take seconds
     for port in random.sample(QUIET_PORTS, 20):
         with contextlib.suppress(OSError):
-            return _bound(host, port)
-    return _bound(host, 0)
+            return _bound(place, port)
+    return _bound(place, 0)
 
 
-def _bound(host: str, port: int) -> int:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+def _bound(place: tuple[Any, ...], port: int) -> int:
+    family, kind, protocol, _, address = place
     with socket.socket(family, kind, protocol) as probe:
-        probe.bind(address)
+        probe.bind((address[0], port, *address[2:]))
         return int(probe.getsockname()[1])
 
 
