@@ -61,6 +61,19 @@ def test_a_flag_of_the_scenario_that_is_not_here_is_refused_with_its_file(
     assert capsys.readouterr().err == f"{path}: mlx-lm 0.31.3 has no --draft-model; did you mean --model?\n"
 
 
+def test_the_server_is_asked_once_for_the_flags_of_several_scenarios(
+    python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "asked"
+    Path(python).write_text(Path(python).read_text().replace("cat <<", f"echo help >>{asked}\ncat <<"))
+    paths = [tmp_path / "one.toml", tmp_path / "two.toml"]
+    for path in paths:
+        path.write_text(SCENARIO)
+    assert main.main(["run", *map(str, paths), "--demo", "tiny", "--python", python]) == 2
+    assert [line.split(": ")[0] for line in capsys.readouterr().err.splitlines()] == list(map(str, paths))
+    assert asked.read_text() == "help\n"
+
+
 def test_a_known_flag_passes_and_a_usual_one_asks_nobody(tmp_path: Path, python: str) -> None:
     parser = main.build_parser(())
     args = parser.parse_args(["--demo", "tiny", "--python", python])

@@ -136,16 +136,20 @@ def _server_flags(
         return {}, ["flags behind -- are for a server that we start: add --demo or --model"] if words else []
     flags, problems = server_flags(words, python)
     if asks and not problems:
-        problems = [problem for scenario in wanted.scenarios for problem in _refused_flags(scenario, python)]
+        problems = _refused_flags(wanted.scenarios, python)
     return flags, problems
 
 
-def _refused_flags(scenario: Scenario, python: str | None) -> list[str]:
+def _refused_flags(scenarios: Sequence[Scenario], python: str | None) -> list[str]:
     """A line for each flag in a scenario that the installed server does not have; values were checked with the file."""
+    named = {scenario.source: _flag_names(scenario) for scenario in scenarios}
+    server = help_for([name for names in named.values() for name in names], python)
+    return [f"{source}: {line}" for source, names in named.items() for line in missing_names(names, server)]
+
+
+def _flag_names(scenario: Scenario) -> list[str]:
     names = {*scenario.server, *scenario.sweep, *(name for step in scenario.steps for name in step.restart or ())}
-    names.discard("model")
-    lines = missing_names(sorted(names), help_for(sorted(names), python))
-    return [f"{scenario.source}: {line}" for line in lines]
+    return sorted(names - {"model"})
 
 
 def _extent(scenario: Scenario) -> str:
