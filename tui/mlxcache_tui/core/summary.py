@@ -68,14 +68,18 @@ def parted(step: StepResult) -> tuple[StepResult, StepResult | None]:
     """The step without its warm repeats, and these: what was read the first time and reused from then on is not one
     condition. None where there is nothing to part.
     """
-    warm = tuple(request for request in step.requests if request.repeated and _kind(request) == "hit")
-    cold = tuple(request for request in step.requests if request not in warm)
+    warm = tuple(request for request in step.requests if _is_warm_repeat(request))
+    cold = tuple(request for request in step.requests if not _is_warm_repeat(request))
     if not warm or all(_kind(request) == "hit" for request in cold):
         return step, None
     again = msgspec.structs.replace(
         step, name=f"{step.name}, again (warm)", requests=warm, evictions=None, restarted=False
     )
     return msgspec.structs.replace(step, requests=cold), again
+
+
+def _is_warm_repeat(request: RequestResult) -> bool:
+    return request.repeated and _kind(request) == "hit"
 
 
 def failed(requests: Iterable[RequestResult]) -> int:
