@@ -80,4 +80,6 @@ def test_of_the_last_lines_those_that_tell_something_are_shown() -> None:
     lines = ("127.0.0.1 - - GET /health", *TRACEBACK, "ValueError: bad shape", "127.0.0.1 - - POST /v1")
     assert telling(lines) == ("ValueError: bad shape",)
     assert telling(("one", "two", "three", "four")) == ("two", "three", "four")
-    assert telling(()) == ()
+    usual = "2026-11-30 00:47:23,629 - INFO - - user: 0 sequences", '127.0.0.1 - - [x] "POST /v1/x HTTP/1.1" 200 -'
+    assert telling(("what it said", *usual)) == ("what it said",)
+    assert telling(usual) == ()

@@ -12,6 +12,7 @@ _PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=\w+(?::|$))")
 _GRAVE = re.compile(
     r" - (?:ERROR|CRITICAL) - |^libc\+\+abi|terminate called|Insufficient Memory|Killed|^mlxcache observer: "
 )
+_USUAL = re.compile(r' - INFO - |"(?:GET|POST|OPTIONS) \S+ HTTP/')
 MOST_TELLING = 3
 """Lines shown of what a server printed last."""
 
@@ -53,9 +54,10 @@ def model_error(error: str, model: str) -> str:
 
 
 def telling(lines: Sequence[str]) -> tuple[str, ...]:
-    """The few of the last lines that say what happened: errors and the server's own words on its end, else the last."""
+    """The few of the last lines that say what happened: errors and the server's own words on its end, else the last unusual ones."""
     told = [line for line in lines if _EXCEPTION.match(line) or _USAGE.match(line) or _GRAVE.search(line)]
-    return tuple((told or list(lines))[-MOST_TELLING:])
+    others = [line for line in lines if not _USUAL.search(line)]
+    return tuple((told or others)[-MOST_TELLING:])
 
 
 def cause_of(lines: Sequence[str]) -> str | None:
