@@ -54,7 +54,7 @@ def model_error(error: str, model: str) -> str:
 
 
 def telling(lines: Sequence[str]) -> tuple[str, ...]:
-    """The few of the last lines that say what happened: errors and the server's own words on its end, else the last unusual ones."""
+    """The few of the last lines that say what happened: errors, else the last ones that are not usual."""
     told = [line for line in lines if _EXCEPTION.match(line) or _USAGE.match(line) or _GRAVE.search(line)]
     others = [line for line in lines if not _USUAL.search(line)]
     return tuple((told or others)[-MOST_TELLING:])
