@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from mlxcache_tui.core.commands import Draft
@@ -169,6 +170,19 @@ def test_tokens_of_what_was_sent_are_counted_not_estimated() -> None:
     assert reused == len(f"<s>{RULES}<u>") // PIECE
     assert abs(total - len(f"<s>{RULES}<u>damaged?<a>") // PIECE) <= 1
     assert "(#1)" in text
+
+
+@pytest.mark.parametrize(("head", "begin"), [(36, "would read all ≈"), (2, "would reuse ≈")])
+def test_what_the_template_puts_in_front_of_any_question_is_not_reuse(head: int, begin: str) -> None:
+    made = observed()
+    loaded = made.state.server.loaded
+    assert loaded is not None
+    made.state.server.loaded = msgspec.structs.replace(loaded, head_tokens=2, head_tokens_no_system=head)
+    prompt = "<s>You are a helpful assistant that answers any question.<u>{}<a>"
+    ask(made, "a", prompt.format("When does it open?"), user="When does it open?", system=None)
+    made.store(1, "a", 50)
+    made.answer("a", prompt=48, cached=0)
+    assert forecast(made.state, Draft(user="May I come in?")).text.startswith(begin)
 
 
 def test_the_same_once_more_reads_one_token() -> None:

@@ -19,9 +19,6 @@ from mlxcache_tui.core.retention import SLACK, Fate, entry_text, what_became
 from mlxcache_tui.core.state import EntryRecord, Lookup, Reason, RequestState, SessionState
 from mlxcache_tui.core.units import human_duration
 
-HEAD_UNKNOWN = 16
-"""Tokens taken for the template's head where it was not measured."""
-
 
 def diagnose_observed(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
     """The reason from what the observer saw at the look-up."""
@@ -57,14 +54,8 @@ def diagnose_observed(state: SessionState, request: RequestState, lookup: Lookup
 
 def is_more_than_head(state: SessionState, request: RequestState, tokens: int) -> bool:
     """Whether so many tokens from the start of a request's prompt are more than the template puts in front of any."""
-    return tokens > _head_tokens(state, request) + 2
-
-
-def _head_tokens(state: SessionState, request: RequestState) -> int:
-    loaded = state.server.loaded
     has_system = bool(request.messages) and request.messages[0][0] == "system"
-    measured = (loaded.head_tokens if has_system else loaded.head_tokens_no_system) if loaded else None
-    return measured if measured is not None else HEAD_UNKNOWN
+    return state.server.is_more_than_head(tokens, has_system=has_system)
 
 
 def _hit(state: SessionState, request: RequestState, lookup: Lookup, base: RequestState | None) -> Reason:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
-from mlxcache_tui.core.state import RequestState, SessionState
+from mlxcache_tui.core.state import SessionState
 
 PLAIN_PER_TOKEN, OTHER_PER_TOKEN = 4.0, 1.0
 """Characters per token of plain letters and of other scripts, as long as no prompt was counted."""
@@ -73,17 +73,9 @@ def rates(state: SessionState) -> tuple[float, float]:
 def _counted(state: SessionState) -> Iterator[tuple[int, int, int]]:
     """Characters of both kinds and tokens of prompts, the latest first."""
     for request in islice(reversed(state.requests.values()), LOOKED_AT):
-        tokens = (request.prompt_tokens or 0) - _head(state, request)
+        has_system = bool(request.messages) and request.messages[0][0] == "system"
+        tokens = (request.prompt_tokens or 0) - (state.server.head_tokens(has_system=has_system) or 0)
         sizes = [scripts(state.message_text(text_id)) for _, text_id in request.messages] if tokens > 0 else []
         plain, other = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
         if plain or other:
             yield plain, other, tokens
-
-
-def _head(state: SessionState, request: RequestState) -> int:
-    """Tokens that the chat template adds in front, as far as they were measured."""
-    loaded = state.server.loaded
-    if loaded is None or not request.messages:
-        return 0
-    with_system = request.messages[0][0] == "system"
-    return (loaded.head_tokens if with_system else loaded.head_tokens_no_system) or 0

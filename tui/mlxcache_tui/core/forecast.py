@@ -135,7 +135,8 @@ def _matches(state: SessionState, draft: Draft, texts: PromptTexts, stored: list
         if shared is not None:
             tokens, total, equal = shared
             reused = min(tokens, record.tokens, total - 1) if _trimmable(state, record) else record.tokens
-            if 0 < reused <= min(tokens, total) and tokens > _head(state) + 2:
+            more = state.server.is_more_than_head(tokens, has_system=bool(draft.system))
+            if more and 0 < reused <= min(tokens, total):
                 found.append(Match(record, reused, total, equal))
     return found
 
@@ -220,11 +221,6 @@ def _roles(draft: Draft) -> tuple[str, ...]:
 def _trimmable(state: SessionState, record: EntryRecord) -> bool:
     loaded = state.server.loaded
     return record.trimmable is not False and not (loaded and loaded.trimmable is False)
-
-
-def _head(state: SessionState) -> int:
-    loaded = state.server.loaded
-    return (loaded.head_tokens or 0) if loaded else 0
 
 
 def _seconds(state: SessionState, tokens: int) -> float | None:

@@ -24,6 +24,8 @@ LOG_LINES = 5_000
 MEMORY_SAMPLES = 1_200
 SWALLOWED_ENTRIES = 2
 """Each request on a trimmable model leaves two of these: more would push the evictions out of sight."""
+HEAD_UNKNOWN = 16
+"""Tokens taken for the template's head where it was not measured."""
 NOTICES = 200
 USERS_SHOWN = 4
 
@@ -285,6 +287,17 @@ class ServerState:
     """Counts the server processes seen; a request of an earlier epoch met another (empty) cache."""
     first_epoch: int = 0
     """The first at this address: what was sent to a server elsewhere tells nothing here."""
+
+    def head_tokens(self, *, has_system: bool) -> int | None:
+        """Tokens that the chat template puts in front of any prompt, with a system message or not; None: unknown."""
+        if self.loaded is None:
+            return None
+        return self.loaded.head_tokens if has_system else self.loaded.head_tokens_no_system
+
+    def is_more_than_head(self, tokens: int, *, has_system: bool) -> bool:
+        """Whether so many tokens from a prompt's start are more than the template's: less is nothing reused."""
+        measured = self.head_tokens(has_system=has_system)
+        return tokens > (measured if measured is not None else HEAD_UNKNOWN) + 2
 
 
 @dataclass(slots=True)
