@@ -16,7 +16,7 @@ from support.until import until
 
 WORDS = (
     "TTFT, prompt, token, prefix, prefill, decode, KV cache, cached tokens, eviction, unified memory, footprint, "
-    "tool call, checkpoint, sequential path"
+    "tool call, checkpoint, sequential path, next out, gone?"
 )
 
 

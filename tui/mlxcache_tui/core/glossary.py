@@ -15,6 +15,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "eviction",
         "The server throws a stored entry out because a limit (number or bytes) was passed: the oldest first.",
     ),
+    ("next out", "Beside an entry: the one that is thrown out next, the oldest of its type, used or not."),
+    ("gone?", "Beside an inferred entry: requests of other clients may have pushed it out since."),
     ("checkpoint", "A copy of the cache stored at the end of the system or user message, to go on from later."),
     (
         "sequential path",
