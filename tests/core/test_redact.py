@@ -261,8 +261,9 @@ def test_what_a_client_chose_is_not_shown() -> None:
         )
     )
     for kind in (ev.ModelLoadStarted, ev.ModelLoaded):
-        more = {"seconds": 1.0} if kind is ev.ModelLoaded else {}
-        story.tell(kind(at_ns=story.tick(), origin="observer", model="zebra/m", **more))  # type: ignore[arg-type]
+        more = {"seconds": 1.0, "draft": "zebra/d"} if kind is ev.ModelLoaded else {}
+        told_load = kind(at_ns=story.tick(), origin="observer", model="zebra/m", adapter="zebra/a", **more)  # type: ignore[arg-type]
+        story.tell(told_load)
     story.look_up("z", prompt=10, model="zebra/m")
     line = ev.LogLine(text='127.0.0.1 - - [29/Nov/2026 20:17:45] "POST /zebra/x HTTP/1.1" 404 -', kind="access")
     story.tell(ev.LogRead(at_ns=story.tick(), origin="log", lines=(line,)))

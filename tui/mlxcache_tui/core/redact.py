@@ -36,7 +36,8 @@ _KEPT = (
     ev.ModelLoaded,
 )
 """Kinds without anything of a prompt or an answer; of their texts only home folders are taken out."""
-_TEXTS = ("error", "text", "adapter", "draft", "url")
+_TEXTS = ("error", "text", "url")
+_MODELS = ("model", "adapter", "draft")
 _HARMLESS_RECORDS = re.compile(
     r"Starting httpd at [\w.:\[\]-]+ on port \d+\.*"
     r"|(?:Prompt processing progress|Prompt Cache|KV Caches|- (?:assistant|user|system)):"
@@ -119,8 +120,7 @@ class Redactor:
                 }
                 if flags := getattr(event, "flags", None):
                     shown["flags"] = self._flags(flags)
-                if hasattr(event, "model"):
-                    shown["model"] = self._model(event.model)
+                shown |= {name: self._model(getattr(event, name)) for name in _MODELS if hasattr(event, name)}
                 if getattr(event, "log_path", None) is not None:
                     shown["log_path"] = _A_PATH
                 return [_with(event, **shown)]
@@ -152,8 +152,8 @@ class Redactor:
         if isinstance(event, ev.ServerTargeted | ev.ServerIdentified):
             self._models.add(event.model)
         if isinstance(event, ev.ServerLaunched | ev.ObserverConnected | ev.ServerIdentified) and event.flags:
-            named = event.flags.get("model")
-            self._models |= {named} if isinstance(named, str) else set()
+            named = (event.flags.get(name) for name in ("model", "draft_model"))
+            self._models |= {name for name in named if isinstance(name, str)}
 
     def _model(self, name: str | None) -> str | None:
         return _without_home(name) if name is None or name in self._models else self.mark(name)
