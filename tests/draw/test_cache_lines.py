@@ -80,3 +80,8 @@ def test_how_an_entry_went_is_told_on_a_slim_terminal_too() -> None:
     evicted, swallowed = drawn(width=38)[-2:]
     assert evicted == "asst a-very-l…    195 ✂ evicted by #7…"
     assert swallowed == "user returns      195 ⊂ in a longer e…"
+
+
+def test_an_entry_in_doubt_says_so() -> None:
+    lines = drawn(entries=(entry(1, doubtful=True), entry(2)), known="inferred")
+    assert [line.endswith("gone?") for line in lines[-2:]] == [True, False]
