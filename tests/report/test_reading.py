@@ -114,6 +114,19 @@ def test_what_was_reused_in_part_is_not_held_against_one_that_was_reused() -> No
     assert [line.split("(")[0] for line in lines] == ["- burst: 2 at once took 6.00 s each "]
 
 
+def test_the_first_one_after_a_start_is_no_measure_for_a_burst() -> None:
+    kinds = dict.fromkeys(("cold", "warm", "alone", "again", "burst"), "first")
+    run = timed(run_of(AT_ONCE)[0], {"cold": 9.0, "warm": 5.0, "alone": 2.0, "again": 1.0, "burst": 6.0}, kinds)
+    single = tuple(step for step in run.steps if step.id in ("alone", "burst"))
+    run = msgspec.structs.replace(run, steps=single)
+    assert any("one after the other" in line for line in in_short(run))
+    started = msgspec.structs.replace(single[0].requests[0], first_after_start=True)
+    first = msgspec.structs.replace(single[0], requests=(started,))
+    assert not any(
+        "one after the other" in line for line in in_short(msgspec.structs.replace(run, steps=(first, single[1])))
+    )
+
+
 def test_hits_are_compared_with_what_was_read_among_as_many_at_once() -> None:
     assert not any(line.startswith("- returns: ") for line in in_short(run_of()[0]))
     alone, _ = run_of(TWO_QUESTIONS.replace("concurrency = 3", ""))

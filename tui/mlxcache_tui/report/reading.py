@@ -99,7 +99,8 @@ def _at_once(step: StepResult) -> str:
 def _against_alone(step: StepResult, steps: Sequence[StepResult]) -> str:
     """What sending at once gave in all: its wall time against as many times the time of one that was sent alone.
 
-    Only of requests that are alike: same policy, reused or read as these were, and about as long an answer.
+    Only of requests that are alike: same policy, reused or read as these were, and about as long an answer; the first
+    one after a server's start is like no other.
     """
     wall = summarise_step(step).wall_s
     whole = done(step.requests)
@@ -112,7 +113,10 @@ def _against_alone(step: StepResult, steps: Sequence[StepResult]) -> str:
             for other in steps
             if other.concurrency == 1 and not other.warmup
             for request in done(other.requests)
-            if request.policy == first.policy and _is_hit(request) == _is_hit(first) and _as_long(request, whole)
+            if not request.first_after_start
+            and request.policy == first.policy
+            and _is_hit(request) == _is_hit(first)
+            and _as_long(request, whole)
         )
     )
     if alone is None:
