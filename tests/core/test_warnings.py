@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mlxcache_tui.core.events import MemorySampled, RequestAdmitted, TextArrived
+from mlxcache_tui.core.events import MemorySampled, RequestAdmitted, ServerIdentified, ServerTargeted, TextArrived
 from mlxcache_tui.core.warnings import warnings
 from support.story import Story
 
@@ -95,6 +95,17 @@ def test_a_trend_of_bytes_a_request() -> None:
     few = observed()
     rounds(few, 6, 400 * MB, 12 * MB)
     assert "trend" not in found(few)
+
+
+def test_of_a_server_that_tells_no_limits_none_is_called_missing() -> None:
+    story = Story()
+    story.tell(ServerTargeted(at_ns=story.tick(), origin="program", url="http://127.0.0.1:1", mode="attached"))
+    story.tell(ServerIdentified(at_ns=story.tick(), origin="client", mlx_lm="0.32.2", software="mlx_lm"))
+    for number in range(12):
+        story.compose(f"k{number}")
+        story.answer(f"k{number}", prompt=100, cached=0)
+        sample(story, (400 + 12 * number) * MB)
+    assert "; no byte limit is known (" in found(story)["trend"]
 
 
 def test_one_policy_that_holds_all_places() -> None:

@@ -106,7 +106,9 @@ def _trend(state: SessionState) -> WarningView | None:
     risen = after[-1] - after[0]
     if risen < after[0] * TREND_SHARE or sum(step > 0 for step in steps) < 0.75 * len(steps) or median(steps) <= 0:
         return None
-    text = f"memory grows by {human_bytes(risen / len(steps))} a request; no byte limit is set"
+    is_told = state.cache.known == "observer" or state.server.mode == "launched"
+    limit = "no byte limit is set" if is_told else "no byte limit is known"
+    text = f"memory grows by {human_bytes(risen / len(steps))} a request; {limit}"
     return WarningView(name="trend", text=f"{text} (--prompt-cache-bytes)")
 
 
