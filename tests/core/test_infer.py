@@ -314,6 +314,14 @@ def test_a_restart_is_shown_whole_and_offers_to_warm() -> None:
     assert not cache_view(story.state).warnings
 
 
+def test_what_others_sent_since_a_restart_counts_though_it_is_read_with_it() -> None:
+    story = two_of_ours()
+    posted(story, 2)
+    log(story, POST.format(200), BEGAN, POST.format(200), POST.format(200))
+    assert story.state.server.epoch == 2
+    assert story.state.cache.inferred.others.count == 2
+
+
 def test_where_the_process_cannot_be_seen_the_log_tells_of_a_restart() -> None:
     story = stock()
     log(story, BEGAN)

@@ -68,6 +68,7 @@ def _read_unobserved(state: SessionState, event: ev.LogRead, *, goes_on: bool) -
     known = goes_on and (inferred.model is not None or inferred.others.own > 0)
     if infer.logged(state, event.lines) and known and state.server.pid is None:
         _restarted(state, event.at_ns)
+        infer.logged(state, event.lines)  # anew: what was sent since it began is of the new process
 
 
 _Session = ev.SessionStarted | ev.PolicyKnown | ev.TextKept | ev.Noticed | ev.EventsLost | ev.SourceFailed
