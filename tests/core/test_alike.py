@@ -10,6 +10,7 @@ from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.reduce import apply
 from mlxcache_tui.core.state import RequestState, SessionState
+from support.story import Story
 
 Asked = tuple[int, str, str | None, ev.Purpose]
 ASKED: st.SearchStrategy[Asked] = st.tuples(
@@ -65,3 +66,23 @@ def test_one_without_messages_is_like_nothing() -> None:
     apply(state, composed)
     assert alike.earlier(state, state.requests["a"]) is None
     assert not state.beginnings
+
+
+def test_one_without_messages_has_a_reason_though_its_policy_was_sent() -> None:
+    story = Story()
+    story.server()
+    story.tell(ev.PolicyKnown(at_ns=story.tick(), origin="program", label="returns", text="policy"))
+    story.sent("a", entry=1)
+    empty = ev.RequestComposed(
+        at_ns=story.tick(),
+        origin="client",
+        key="b",
+        purpose="send",
+        path="/v1/completions",
+        messages=(),
+        policy="returns",
+    )
+    story.tell(empty)
+    story.look_up("b", prompt=100)
+    assert (reason := story.state.requests["b"].reason) is not None
+    assert reason.kind == "first"

@@ -39,9 +39,10 @@ def _drop(lists: dict[Any, list[str]], name: Any, key: str) -> None:
 def earlier(state: SessionState, request: RequestState) -> RequestState | None:
     """The latest earlier request with the same first message, else the one with most of its text, else one under the
     same known policy."""
-    same = state.beginnings.get(request.messages[0], []) if request.messages else []
+    if not request.messages:
+        return None
     return (
-        _latest(state, request, same)
+        _latest(state, request, state.beginnings.get(request.messages[0], []))
         or with_its_text(state, request)
         or _latest(state, request, state.labelled.get(request.policy, []))
     )
