@@ -30,6 +30,14 @@ def test_another_question_on_the_same_policy_is_a_hit_with_its_source() -> None:
     assert found.detail == "hit: 112 tokens of #1"
 
 
+def test_one_token_short_of_all_is_not_all_in_the_evidence_either() -> None:
+    story = Story()
+    story.server()
+    story.sent("a", entry=1, prompt=332)
+    story.sent("b", entry=2, prompt=332, cached=331, base="a", shared=332, how="trimmed")
+    assert "331 of 332 prompt tokens (99 %) came from #1, 1 read anew" in reason(story, "b").evidence
+
+
 def test_the_template_head_alone_is_no_hit() -> None:
     story = Story()
     story.server()

@@ -17,7 +17,7 @@ from mlxcache_tui.core.difference import (
 from mlxcache_tui.core.infer import reason_of_loss
 from mlxcache_tui.core.retention import SLACK, Fate, entry_text, what_became
 from mlxcache_tui.core.state import EntryRecord, Lookup, Reason, RequestState, SessionState
-from mlxcache_tui.core.units import human_duration
+from mlxcache_tui.core.units import human_duration, human_percent
 
 
 def diagnose_observed(state: SessionState, request: RequestState, lookup: Lookup) -> Reason:
@@ -68,9 +68,9 @@ def _hit(state: SessionState, request: RequestState, lookup: Lookup, base: Reque
     how = {"exact": "the stored entry itself", "extended": "a stored prefix", "trimmed": "a longer entry cut back"}
     left = lookup.tokens.count - lookup.cached_tokens
     lost = _lost_of_hit(state, request, lookup, base)
-    share = round(100 * lookup.cached_tokens / max(1, lookup.tokens.count))
+    share = human_percent(lookup.cached_tokens / max(1, lookup.tokens.count))
     evidence = [
-        f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share} %) came from {whose}, {left} read anew"
+        f"{lookup.cached_tokens} of {lookup.tokens.count} prompt tokens ({share}) came from {whose}, {left} read anew"
     ]
     if lookup.how in how:
         evidence.append(f"found as {how[lookup.how]}" + (f": {entry_text(record)}" if record else ""))
