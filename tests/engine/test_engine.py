@@ -63,6 +63,16 @@ async def test_a_sessions_file_carries_the_policies_that_were_used_and_no_others
     assert fold(events) == engine.state
 
 
+async def test_a_scenarios_policy_is_not_taken_for_one_of_the_same_name() -> None:
+    async with Engine(policies=(Policy(label="returns", text="text of the shop", path=Path("returns.md")),)) as engine:
+        engine.emit(PolicyKnown(at_ns=1, origin="program", label="returns", text="text of the scenario"))
+        key = engine.new_key()
+        draft = Draft(user="?", policy="returns", policy_text="text of the scenario")
+        engine.submit(SendRequest(key=key, draft=draft))
+        await until(engine, lambda state: key in state.requests and state.requests[key].outcome is not None)
+        assert engine.state.policies == {"returns": "text of the scenario"}
+
+
 async def test_listeners_hear_what_changed_and_waiters_wake() -> None:
     heard: list[frozenset[Part]] = []
     async with Engine() as engine:

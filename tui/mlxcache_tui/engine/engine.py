@@ -111,6 +111,8 @@ class Engine(Face):
 
     def _policies_in(self, event: AnyEvent) -> list[PolicyKnown]:
         """Policies that a request uses for the first time: a session's file carries no others."""
+        if isinstance(event, PolicyKnown):  # a scenario's own: it stands for one of ours with the same name
+            self._untold.pop(event.label, None)
         if not self._untold or not isinstance(event, TextKept | RequestComposed):
             return []
         if isinstance(event, TextKept):
