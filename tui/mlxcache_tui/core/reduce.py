@@ -43,8 +43,9 @@ def _apply_sample(state: SessionState, event: _Sample) -> frozenset[Part]:
             goes_on = state.log.read
             append_lines(state, lines, replace_last=replace_last)
             if state.server.mode == "attached" and not state.server.observed:
+                before = state.cache.inferred.others.count
                 _read_unobserved(state, event, goes_on=goes_on)
-                return _LOG_AND_CACHE
+                return _LOG if state.cache.inferred.others.count == before else _LOG_AND_CACHE
             return _LOG
         case ev.LogOwned(key=key, text=text):
             own_line(state, key, text)
