@@ -2,7 +2,9 @@
 
 import pytest
 
+from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.estimate import difference, estimate, rates, scripts
+from mlxcache_tui.core.events import RequestComposed, TextKept
 from support.story import Story
 
 ENGLISH = "An unopened accessory may be returned within thirty days. "
@@ -47,3 +49,24 @@ def test_what_two_texts_have_in_common_counts_for_nothing() -> None:
     state = told((ENGLISH * 100, 1500)).state
     assert difference(state, [JAPANESE * 100, "abcd" * 10], [JAPANESE * 100, "abcd" * 10]) == 0
     assert difference(state, [ENGLISH * 3], [ENGLISH * 2]) == round(len(ENGLISH) * rates(state)[0])
+
+
+def test_the_texts_of_long_conversations_are_looked_at_once() -> None:
+    story = Story()
+    story.server()
+    for number in range(16):
+        texts = [f"{JAPANESE}{number} {turn}" for turn in range(8)]
+        for text in texts:
+            story.tell(TextKept(at_ns=story.tick(), origin="observer", text_id=text_id_of(text), text=text))
+        messages = tuple(("user", text_id_of(text)) for text in texts)
+        path = "/v1/chat/completions"
+        story.tell(
+            RequestComposed(
+                at_ns=story.tick(), origin="observer", key=f"{number}", purpose="send", path=path, messages=messages
+            )
+        )
+        story.look_up(f"{number}", prompt=500)
+    rates(story.state)
+    looked = scripts.cache_info().misses
+    rates(story.state)
+    assert scripts.cache_info().misses == looked

@@ -24,7 +24,7 @@ LEAST_RATE = 0.05
 _OTHER = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]+")
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)  # the messages of the prompts that are looked at: conversations have many
 def scripts(text: str) -> tuple[int, int]:
     """Characters of plain letters, and of other scripts."""
     other = 0 if text.isascii() else sum(map(len, _OTHER.findall(text)))
