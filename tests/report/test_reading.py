@@ -146,6 +146,24 @@ def test_a_first_request_is_a_baseline_only_where_there_is_no_other() -> None:
     assert any("where it was read (n 1)" in line for line in in_short(run))
 
 
+def test_a_baseline_that_was_the_first_after_a_start_is_marked() -> None:
+    alone, _ = run_of(TWO_QUESTIONS.replace("concurrency = 3", ""))
+    steps = [
+        msgspec.structs.replace(
+            step,
+            requests=tuple(
+                msgspec.structs.replace(request, first_after_start=request.policy == "returns")
+                for request in step.requests
+            ),
+        )
+        for step in alone.steps
+    ]
+    (line,) = [
+        line for line in in_short(msgspec.structs.replace(alone, steps=tuple(steps))) if line.startswith("- returns: ")
+    ]
+    assert line.endswith("275 ms† where it was read (n 1)")
+
+
 def test_a_warm_up_is_the_baseline_where_nothing_else_was_read() -> None:
     text = TWO_QUESTIONS.replace("concurrency = 3", "")
     run, _ = run_of(text.replace('policy = "other"', 'policy = "returns"'))

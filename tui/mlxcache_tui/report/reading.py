@@ -191,9 +191,10 @@ def _compared(policy: str, requests: Sequence[RequestResult]) -> str:
     if with_hit is None or without is None:
         return ""
     warmed = ", the warm-up" if all(request.warmup for request in cold) else ""
+    started = "†" if all(request.first_after_start for request in cold) else ""
     return (
         f"{fmt.harmless(policy)}: TTFT {fmt.seconds(with_hit)} where its beginning was reused (n {len(hits)}), "
-        f"{fmt.seconds(without)} where it was read (n {len(cold)}{warmed})"
+        f"{fmt.seconds(without)}{started} where it was read (n {len(cold)}{warmed})"
     )
 
 
