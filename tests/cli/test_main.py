@@ -1,4 +1,4 @@
-"""What holds for every command: nobody reads its output any more, and it ends without a word."""
+"""What holds for every command: how it ends when nobody reads its output any more, or there is no room for it."""
 
 import os
 import subprocess
@@ -60,3 +60,17 @@ def test_nor_for_the_help() -> None:
 
 def test_standard_error_may_be_closed_too() -> None:
     assert closed("export", "none", "--to", "csv", errors_too=True)[0] == BROKEN_PIPE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "mlxcache_tui.cli.main", "scenarios"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=120,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == b"mlxcache-tui: the output cannot be written: no space left on device\n"

@@ -101,6 +101,7 @@ async def test_ready_comes_after_the_warm_up_and_a_restart_starts_from_nothing()
     told = read_session(engine.recording).events
     phases = [event.phase for event in told if isinstance(event, ServerPhaseChanged)]
     assert phases[0] == "starting"
+    assert "not_answering" not in phases
 
 
 async def test_a_port_that_was_asked_for() -> None:

@@ -1,6 +1,7 @@
 """`mlxcache-tui`: the command line. Words behind `--` go to the server as they are."""
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -27,7 +28,7 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     screen.add_arguments(parser)
     if commands:
-        subparsers = parser.add_subparsers(title="without the screen", metavar="")
+        subparsers = parser.add_subparsers(title="without the screen", metavar="COMMAND")
         for name in commands:
             importlib.import_module(f"mlxcache_tui.cli.{name}").add_parser(subparsers)
     return parser
@@ -71,6 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, OutputClosedError):
         _let_go_of_output()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _let_go_of_output()
+        print(f"mlxcache-tui: the output cannot be written: {os.strerror(errno.ENOSPC).lower()}", file=sys.stderr)
+        return 2
 
 
 def _run(words: Sequence[str]) -> int:
@@ -82,12 +89,12 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _let_go_of_output() -> None:
-    """Nobody reads any more (`… | head`): what is left goes nowhere, or the interpreter's end would complain."""
+    """Nobody reads any more (`… | head`), or the disk is full: what is left goes nowhere, or the end would complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(nowhere, stream.fileno())
 
 

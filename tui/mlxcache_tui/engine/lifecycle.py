@@ -375,7 +375,9 @@ class Lifecycle:
         elif health.reachable:
             vitals.answered()
         elif vitals.ours:
-            vitals.unreachable("the server runs but does not answer", running=True)
+            # One that we are stopping, or that has just ended, is told of as such.
+            if self._ours is not None and self._ours.child.poll() is None:
+                vitals.unreachable("the server runs but does not answer", running=True)
         else:
             holder = await asyncio.to_thread(ports.holder, port) if port is not None else None
             held = f"{holder.who} holds port {port} but does not answer" if holder else ""
