@@ -34,6 +34,13 @@ def test_a_stored_policy_would_be_reused() -> None:
     assert text.startswith("would reuse ≈501 of ≈502 (#1), read ≈1")
 
 
+def test_a_hit_takes_as_long_as_the_last_one_however_little_is_read() -> None:
+    made = story()
+    assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text.endswith("read ≈1")
+    made.sent("b", entry=2, prompt=502, system=POLICY, cached=501, base="a", shared=501)
+    assert forecast(made.state, Draft(user="question", policy_text=POLICY)).text.endswith("read ≈1, ≈22 ms")
+
+
 def test_text_in_front_of_it_would_be_read_anew() -> None:
     text = forecast(story().state, Draft(user="question", policy_text=POLICY, before="today")).text
     assert text.startswith("would read all ≈")

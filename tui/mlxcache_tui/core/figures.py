@@ -69,6 +69,8 @@ class Tally:
     first_by_count_ns: int | None = None
     prefill_tps: float | None = None
     """The latest that was measured."""
+    least_wait_s: float | None = None
+    """The latest TTFT of a request that had next to nothing to read: what is waited for whatever is reused."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,8 @@ CANDIDATES = 4
 """Requests whose text is compared with the draft's: comparing long prompts at each key must not be felt."""
 DEADLY = frozenset({"0.31.3", "0.32.0", "0.32.1", "0.32.2"})
 """Versions whose worker dies when a prompt equals a stored sequence that cannot be cut back."""
+SHORTEST_S = 0.001
+"""A shorter wait is all overhead, of which nothing is known before the first hit."""
 _GONE = ("none", "exited", "unreachable")
 
 
@@ -224,9 +226,10 @@ def _trimmable(state: SessionState, record: EntryRecord) -> bool:
 
 
 def _seconds(state: SessionState, tokens: int) -> float | None:
-    """Time to read this many tokens at the latest measured prefill speed of this session."""
-    speed = state.tally.prefill_tps
-    return tokens / speed if speed else None
+    """Time to read this many tokens at this session's latest prefill speed, and no less than a hit took; else None."""
+    speed, least = state.tally.prefill_tps, state.tally.least_wait_s or 0.0
+    wait = max(tokens / speed, least) if speed else 0.0
+    return wait if wait >= SHORTEST_S else None
 
 
 def _maker(record: EntryRecord) -> str:

@@ -68,7 +68,7 @@ def ended(state: SessionState, request: RequestState) -> None:
         return
     process, stamps = state.tally.process, request.stamps
     if request.outcome == "done":
-        state.tally.prefill_tps = metrics.prefill_tps(request) or state.tally.prefill_tps
+        _speed(state, request)
     if request.counts and request.epoch == state.server.epoch:
         if stamps.ended is not None:
             process.ends.append(stamps.ended)
@@ -76,6 +76,14 @@ def ended(state: SessionState, request: RequestState) -> None:
             _done(state, request)
     if stamps.sent is not None:
         process.spans.append((stamps.sent, stamps.ended))
+
+
+def _speed(state: SessionState, request: RequestState) -> None:
+    """What a request tells of the time to the first token."""
+    tally, read = state.tally, metrics.uncached_tokens(request)
+    tally.prefill_tps = metrics.prefill_tps(request) or tally.prefill_tps
+    if request.counts and read is not None and read < metrics.MIN_PREFILL_TOKENS:
+        tally.least_wait_s = metrics.ttft_s(request) or tally.least_wait_s
 
 
 def _done(state: SessionState, request: RequestState) -> None:
