@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -351,11 +351,9 @@ class Lifecycle:
                     self._look_now.clear()
                     await self._look(url, port)
                     asked_ns = self._clock()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S / 2):
                     await self._look_now.wait()
-            except TimeoutError:
-                pass
 
     def _is_worth_asking(self) -> bool:
         """The observer tells what there is; only when it has fallen silent, or never spoke, /health is asked."""
@@ -375,8 +373,7 @@ class Lifecycle:
         elif health.reachable:
             vitals.answered()
         elif vitals.ours:
-            # One that we are stopping, or that has just ended, is told of as such.
-            if self._ours is not None and self._ours.child.poll() is None:
+            if self._ours is not None and self._ours.child.poll() is None:  # neither being stopped nor ended
                 vitals.unreachable("the server runs but does not answer", running=True)
         else:
             holder = await asyncio.to_thread(ports.holder, port) if port is not None else None
