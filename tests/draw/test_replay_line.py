@@ -33,6 +33,7 @@ def test_all_of_it_at_100_columns() -> None:
 def test_it_fits(width: int) -> None:
     for state in ("playing", "paused", "following", "reading"):
         assert line_width(replay_line(view(state=state, speed=None), width)) == width
+    assert line_width(replay_line(view(note="no further event"), width)) == width
     assert line_width(damage_line("line 3: x", width)) == width
 
 

@@ -63,21 +63,39 @@ def test_it_opens_at_the_end_with_all_that_happened(path: Path) -> None:
     assert view.damage is None
 
 
-def test_it_opens_at_the_last_look_before_the_server_was_stopped(tmp_path: Path) -> None:
+def test_it_opens_behind_the_stop_of_the_server_and_plays_from_the_start_there(tmp_path: Path) -> None:
     story = told()
     story.tell(ev.ObserverLost(at_ns=story.tick(), origin="process"))
     story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, code=0, asked=True))
     path = write(tmp_path / "s.jsonl", story)
     os.utime(path, (0, 0))
     player = opened(path)
-    assert (player.view.position, player.view.count) == (COUNT, COUNT + 2)
+    assert (player.view.position, player.view.count) == (COUNT + 2, COUNT + 2)
     assert player.view.state == "paused"
-    assert same(player.state, STORY.state)
-    player.to_end()
+    assert same(player.state, story.state)
+    player.toggle()
     player.work()
-    assert player.state.server.phase == "exited"
-    story.compose("late")
-    assert len(opened(write(path, story)).state.requests) == 6
+    assert player.playing
+    assert player.view.position <= 1
+
+
+def test_a_move_that_leads_nowhere_says_so_until_the_next_one(path: Path) -> None:
+    player = opened(path)
+    for kind in ("request", "eviction"):
+        player.jump(kind, 1)
+        assert player.view.note == f"no further {kind}; < to the start"
+    player.step(1)
+    assert player.view.note == "no further event; < to the start"
+    assert player.view.position == COUNT
+    player.step(-1)
+    player.work()
+    assert (player.view.note, player.view.position) == ("", COUNT - 1)
+    player.to_start()
+    player.work()
+    player.jump("eviction", -1)
+    assert player.view.note == "no eviction before this; > to the end"
+    player.to_end()
+    assert player.view.note == ""
 
 
 def test_keys_that_come_faster_than_it_folds_all_count(path: Path) -> None:

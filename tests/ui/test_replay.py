@@ -63,6 +63,17 @@ async def test_it_opens_with_all_that_happened_in_order(path: Path, size: tuple[
         assert app.monitor.focused is app.monitor.query_one(RequestTable)
 
 
+async def test_a_key_that_leads_nowhere_says_so_in_the_replays_line(path: Path) -> None:
+    app = ReplayApp(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at(app, pilot, COUNT)
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "no further request; < to the start" in text_lines(app)[-2])
+        await pilot.press("comma")
+        await at(app, pilot, COUNT - 1)
+        await until(pilot, lambda: f"event {COUNT - 1} of {COUNT}" in text_lines(app)[-2])
+
+
 async def test_every_move_by_keys(path: Path) -> None:
     app = ReplayApp(path)
     async with app.run_test(size=(120, 36)) as pilot:

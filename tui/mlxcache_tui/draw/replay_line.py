@@ -18,6 +18,8 @@ _MARKS: dict[str, Span] = {"eviction": Span(EVICTED, "bad"), "restart": Span(RES
 
 def replay_line(view: PlaybackView, width: int) -> Line:
     """The line in exactly `width` cells. Parts are left out from the right of the bar as the width goes."""
+    if view.note:
+        return fit_line((Span(" "), _STATES[view.state], Span("  "), Span(view.note)), width)
     left, bar = _left(view), bar_cells(view, width)
     if bar is None:
         return fit_line(left, width)
@@ -27,7 +29,9 @@ def replay_line(view: PlaybackView, width: int) -> Line:
 
 
 def bar_cells(view: PlaybackView, width: int) -> tuple[int, int] | None:
-    """First cell and length of the time line, for the mouse; None where there is no room for it."""
+    """First cell and length of the time line, for the mouse; None where it has no room, or a note is there."""
+    if view.note:
+        return None
     start = line_width(_left(view))
     size = width - start - line_width(_right(view, width))
     if size < LEAST_BAR:

@@ -34,8 +34,6 @@ FRESH_S = 5.0
 """Seconds since the last write within which a file is taken to be growing: memory is sampled every second."""
 LINES = 500
 """Lines that are read before the clock is looked at."""
-AHEAD = 100
-"""Events that are read but not folded while more are to be read: how it ended decides about the last ones."""
 ALL: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 
 
@@ -56,8 +54,7 @@ class Player(Face):
         self._position = 0
         self._goal: int | None = None if speed is None else 0
         """Where to go; None is the end, wherever that will be."""
-        self._opening = speed is None
-        """Go to the last look: before the server was stopped, if that is how it ended."""
+        self._note = ""
         self._anchor = (0, 0)
         self._growing = False
         self._looked_ns = self._told_ns = 0
@@ -129,6 +126,7 @@ class Player(Face):
             requests=len(track.requests),
             marks=tuple(track.marks),
             damage=self._unread(),
+            note=self._note,
         )
 
     def _unread(self) -> str | None:
@@ -147,6 +145,7 @@ class Player(Face):
 
     def toggle(self) -> None:
         """Play or pause; at the end of a finished file play from the start."""
+        self._note = ""
         self.playing = not self.playing
         if not self.playing:
             self._goal = self._position
@@ -168,12 +167,24 @@ class Player(Face):
 
     def step(self, by: int) -> None:
         """One event on or back."""
-        self._halt_at(self._bound_for + by)
+        self._move("event", self._bound_for + by)
 
     def jump(self, kind: Landmark, by: int) -> None:
         """To the next request or eviction, or the one before."""
         at = self._bound_for
-        self._halt_at(self.track.next(kind, at) if by > 0 else self.track.previous(kind, at))
+        self._move(kind, self.track.next(kind, at) if by > 0 else self.track.previous(kind, at))
+
+    def _move(self, kind: str, position: int) -> None:
+        """Go there; where it stands at that end already it says so."""
+        at, end = self._bound_for, len(self._events)
+        if at == end <= position and not self._reader.left:
+            self._note = f"no further {kind}; < to the start"
+        elif position <= 0 == at:
+            self._note = f"no {kind} before this; > to the end"
+        else:
+            self._halt_at(position)
+            return
+        self._changed()
 
     def seek(self, share: float) -> None:
         """To a place on the time line: 0 is the start, 1 the end."""
@@ -186,14 +197,8 @@ class Player(Face):
 
     def to_end(self) -> None:
         """Behind the last event; a file that grows is followed again."""
-        self.playing, self._goal, self._opening = False, None, False
+        self.playing, self._goal, self._note = False, None, ""
         self._changed()
-
-    def _last_look(self) -> int:
-        count = len(self._events)
-        if self._reader.left:
-            return max(0, count - AHEAD)
-        return count if self._growing or self.track.closing is None else self.track.closing
 
     @property
     def _bound_for(self) -> int:
@@ -201,7 +206,7 @@ class Player(Face):
         return self._position if self.playing or self._goal is None else self._goal
 
     def _halt_at(self, position: int) -> None:
-        self.playing = False
+        self.playing, self._note = False, ""
         self._go(max(0, min(position, len(self._events))))
         self._changed()
 
@@ -238,7 +243,7 @@ class Player(Face):
         """Read and fold for a moment, and tell if it is time to; whether there is more to do at once."""
         self._untold |= self.work(SLICE_S)
         busy = bool(self._reader.left) or self._position < self._target()
-        seen = (self._position, len(self._events), self.playing, self.speed, self._growing)
+        seen = (self._position, len(self._events), self.playing, self.speed, self._growing, self._note)
         due = self._clock() - self._told_ns >= TELL_S * 1e9
         if seen != self._seen and (due or not busy):
             self._seen, self._told_ns = seen, self._clock()
@@ -278,7 +283,7 @@ class Player(Face):
             if collecting:
                 gc.enable()
         if self.playing and self._position >= len(self._events) and not self._reader.left:
-            self.playing, self._goal, self._opening = False, None, False
+            self.playing, self._goal = False, None
         return frozenset(parts)
 
     def _read(self, most: int) -> None:
@@ -289,6 +294,8 @@ class Player(Face):
 
     def _fold(self, most: int) -> set[Part]:
         target = min(self._target(), self._position + most)
+        if target > self._position:
+            self._note = ""
         parts: set[Part] = set()
         for event in self._events[self._position : target]:
             parts |= apply(self.state, event)
@@ -298,8 +305,7 @@ class Player(Face):
     def _target(self) -> int:
         """How many events should be folded by now."""
         if not self.playing:
-            end = self._last_look() if self._opening else len(self._events)
-            return end if self._goal is None else self._goal
+            return len(self._events) if self._goal is None else self._goal
         if self.speed is None:
             return len(self._events)
         clock, track = self._anchor
