@@ -69,6 +69,16 @@ async def test_unchanged_values_give_the_same_scenario() -> None:
         await until(pilot, lambda: app.result == scenario())
 
 
+async def test_what_is_typed_replaces_the_limit_that_stands_there() -> None:
+    app = ValuesApp(ScenarioValues(scenario(), kept={}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.ready)
+        first = app.form.query(PlainInput).first()
+        assert (app.focused, first.value) == (first, "2")
+        await pilot.press(*"2, 4")
+        assert first.value == "2, 4"
+
+
 async def test_keys_that_come_at_once_are_all_heeded() -> None:
     app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -86,7 +96,7 @@ async def test_a_limit_is_changed_and_swept() -> None:
     app = ValuesApp(ScenarioValues(scenario(), kept={}))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.ready)
-        await pilot.press(*",4", "tab", *"8MB", "enter")
+        await pilot.press("end", *",4", "tab", *"8MB", "enter")
         await until(pilot, lambda: app.result != OPEN)
         assert app.result.sweep == {"prompt_cache_size": (2, 4)}
         assert app.result.server == {"prompt_cache_bytes": 8_000_000}

@@ -75,7 +75,8 @@ class ScenarioValues(FormScreen[Scenario | None]):
                             yield Label(name, classes="flag-name", markup=False)
                             text = flag_text(scenario, name)
                             unset = unset_text(name, self._kept)
-                            yield PlainInput(text, id=f"flag-{name}", placeholder=unset).add_class("flag-value")
+                            field = PlainInput(text, id=f"flag-{name}", placeholder=unset, replace=True)
+                            yield field.add_class("flag-value")
                         yield Static("", id=f"flag-{name}-error", classes="error", markup=False)
                     for index, step in enumerate(scenario.steps):
                         yield from self._restart_rows(index, step)
@@ -105,9 +106,8 @@ class ScenarioValues(FormScreen[Scenario | None]):
         for name in restart_flags(step):
             with Horizontal(classes="row"):
                 yield Label(f"{name} from “{step.name}” on", classes="name", markup=False)
-                yield PlainInput(
-                    value_text((step.restart or {})[name]), id=f"step{index}-{name}", placeholder="as before"
-                )
+                text = value_text((step.restart or {})[name])
+                yield PlainInput(text, id=f"step{index}-{name}", placeholder="as before", replace=True)
             yield Static("", id=f"step{index}-{name}-error", classes="error", markup=False)
 
     def on_mount(self) -> None:

@@ -59,7 +59,10 @@ class PlainInput(Input):
         placeholder: str = "",
         max_length: int = 0,
         digits: bool = False,
+        replace: bool = False,
     ) -> None:
+        """`digits` takes nothing else. What is typed first replaces what stands in it where it is of digits, or
+        `replace`."""
         super().__init__(
             value,
             id=id,
@@ -67,7 +70,7 @@ class PlainInput(Input):
             max_length=max_length,
             restrict=r"[0-9]*" if digits else None,
             compact=True,
-            select_on_focus=digits,
+            select_on_focus=digits or replace,
         )
         self.cursor_blink = False
 
