@@ -308,6 +308,20 @@ def test_each_set_of_limits_of_a_sweep_is_paired_with_its_like() -> None:
     assert steps == [ALL, "prompt_cache_size 1 · a", "prompt_cache_size 2 · a"]
 
 
+def test_a_sweep_and_a_single_run_are_refused_with_the_limits_that_differ() -> None:
+    sweep = [
+        run(request(), sweep={"prompt_cache_size": size}, server=flags(prompt_cache_size=size)) for size in (22, 4)
+    ]
+    found = compare(sweep, [run(request(), server=flags(prompt_cache_size=10))])
+    told = "A is a sweep over prompt_cache_size (22, 4), B a single run: compare two of the same limits"
+    assert found.refused == told
+    assert found.differences == {"prompt_cache_size": ([22, 4], 10)}
+    other = [run(request(), sweep={"prompt_cache_size": 8}, server=flags(prompt_cache_size=8))]
+    assert "B a sweep over prompt_cache_size (8)" in str(compare(sweep, other).refused)
+    elsewhere = [run(request("z"), sweep=one.sweep, server=one.server) for one in sweep]
+    assert "no step in common" in str(compare(sweep, elsewhere).refused)
+
+
 def test_several_scenarios_are_kept_apart() -> None:
     both = [run(request()), run(request(), scenario="t", digest="e")]
     steps = {metric.step for metric in compare(both, both).metrics}

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mlxcache_tui.core.compare_check import find_differences, find_unmeant, refusal
+from mlxcache_tui.core.compare_check import find_differences, find_unmeant, refusal, unlike_sweeps
 from mlxcache_tui.core.run_file import Request, Run
 from mlxcache_tui.core.student import t_quantile
 
@@ -86,7 +86,9 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
     steps_a, steps_b = _by_step(a), _by_step(b)
     paired = [name for name in steps_a if name in steps_b]
     unmeant = find_unmeant(differences, changed)
-    refused = refusal(differences, unmeant) or _nothing_to_compare(steps_a, steps_b, paired)
+    refused = refusal(differences, unmeant) or _nothing_to_compare(steps_a, steps_b)
+    if refused is None and not paired:
+        refused = unlike_sweeps(a, b) or "the two have no step in common: they did not measure the same thing"
     if refused:
         return Comparison(refused=refused, differences=differences, unmeant=unmeant)
     pairs = {name: (steps_a[name], steps_b[name]) for name in paired}
@@ -112,11 +114,11 @@ def compare(a: Sequence[Run], b: Sequence[Run], changed: Collection[str] = ()) -
 # --- what the two have in common --------------------------------------------------------------------------------------
 
 
-def _nothing_to_compare(a: dict[str, Any], b: dict[str, Any], paired: Sequence[str]) -> str | None:
+def _nothing_to_compare(a: dict[str, Any], b: dict[str, Any]) -> str | None:
     for side, steps in (("A", a), ("B", b)):
         if not steps:
             return f"{side} has no request that counts: nothing was measured, or all of it was warm-up"
-    return None if paired else "the two have no step in common: they did not measure the same thing"
+    return None
 
 
 def _other_prompts(pairs: "Pairs") -> tuple[str, ...]:

@@ -10,9 +10,10 @@ _BASIC = ("scenario", "model", "mlx_lm", "mlx")
 
 
 def find_differences(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[Any, Any]]:
-    """What is not the same on both sides; flags that a sweep sets are part of the step's name."""
-    swept = {name for run in (*a, *b) for name in run.sweep}
-    flags = sorted({name for run in (*a, *b) for name in run.server.flags} - swept)
+    """What is not the same on both sides; flags that both sweep are part of the step's name."""
+    swept_a, swept_b = _swept(a), _swept(b)
+    alike = {name for name, values in swept_a.items() if any(value in values for value in swept_b.get(name, ()))}
+    flags = sorted({name for run in (*a, *b) for name in run.server.flags} - alike)
     parts: dict[str, Callable[[Run], Any]] = {
         "scenario": lambda run: run.digest or run.scenario,
         "model": lambda run: run.server.model,
@@ -28,6 +29,31 @@ def find_differences(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[Any,
     if "scenario" in found and {run.scenario for run in a} != {run.scenario for run in b}:
         found["scenario"] = (_common(run.scenario for run in a), _common(run.scenario for run in b))
     return found
+
+
+def _swept(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """The flags that runs of a sweep set, each with its values in order."""
+    found: dict[str, list[Any]] = {}
+    for run in runs:
+        for name, value in run.sweep.items():
+            values = found.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    return found
+
+
+def unlike_sweeps(a: Sequence[Run], b: Sequence[Run]) -> str | None:
+    """Why two sides that have no step in common have none, where a sweep is the reason."""
+    if _swept(a) == _swept(b):
+        return None
+    return f"A is {_extent(a)}, B {_extent(b)}: compare two of the same limits"
+
+
+def _extent(runs: Sequence[Run]) -> str:
+    swept = _swept(runs)
+    if not swept:
+        return "a single run" if len(runs) == 1 else "no sweep"
+    return "a sweep over " + ", ".join(f"{name} ({', '.join(map(_shown, values))})" for name, values in swept.items())
 
 
 def _common(values: Iterable[Any]) -> Any:
