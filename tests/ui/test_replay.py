@@ -178,6 +178,19 @@ async def test_the_recording_is_moved_through_while_a_request_is_open(path: Path
         assert app.screen is app.monitor
 
 
+async def test_a_line_that_was_found_is_in_sight_at_every_size(tmp_path: Path) -> None:
+    story = told()
+    lines = tuple(ev.LogLine(text=f"line {number}", kind="record") for number in range(100))
+    story.tell(ev.LogRead(at_ns=story.tick(), origin="log", lines=lines))
+    app = ReplayApp(write(tmp_path / "s.jsonl", story))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at(app, pilot, COUNT + 1)
+        await pilot.press("5", "slash", *"line 93", "enter")
+        for size in ((80, 24), (40, 10), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda: any("▸ " in line and "line 93" in line for line in text_lines(app)))
+
+
 async def test_nothing_is_sent_and_no_form_opens(path: Path) -> None:
     app = ReplayApp(path)
     async with app.run_test(size=(120, 36)) as pilot:

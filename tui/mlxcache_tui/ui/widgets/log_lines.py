@@ -45,6 +45,8 @@ class LogLines(LineView):
         self._resting: Timer | None = None
         self._waiting: LogView | None = None
         self._at = -1
+        self._in_sight = True
+        """Whether the reader left the cursor's line in sight; a layout may scroll it away on its way to a size."""
         self._height = 0
         """What the window was last placed for: until it is again, scrolling is the layout's, not the reader's."""
         self._left = 0
@@ -177,6 +179,7 @@ class LogLines(LineView):
         for line in (before, index):
             if line >= 0:
                 self.refresh_line(line)
+        self._in_sight = True
         self._set_following(index == last if follow is None else follow)
 
     def _set_following(self, following: bool) -> None:
@@ -191,6 +194,7 @@ class LogLines(LineView):
         if self.size.height != self._height:
             return
         self._sync_size()
+        self._in_sight = 0 <= self._at - round(new_value) < self.size.height
         at_end = round(new_value) >= self.max_scroll_y
         if at_end != self.following and round(old_value) != round(new_value):
             if at_end:
@@ -200,10 +204,10 @@ class LogLines(LineView):
     def on_resize(self) -> None:
         """Keep the end in sight while following, else the line of the cursor if it was."""
         self._all_new()
-        before, self._height = self._height, self.size.height
+        self._height = self.size.height
         if self.following:
             self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
-        elif 0 <= self._at - self.scroll_offset.y < before:
+        elif self._in_sight:
             self._go(self._at, follow=False)
 
     def on_focus(self) -> None:
