@@ -17,8 +17,10 @@ from mlxcache_tui.core.settings import Settings
 from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.ui.app import MonitorApp
 from mlxcache_tui.ui.bindings import bindings
+from mlxcache_tui.ui.screens.help import HelpScreen
 from mlxcache_tui.ui.screens.monitor import PANES, MonitorScreen
 from mlxcache_tui.ui.widgets.composer import Composer
+from mlxcache_tui.ui.widgets.text_flow import TextFlow
 from support.golden import screen_lines
 from support.live_server import free_port
 from support.until import until
@@ -147,3 +149,30 @@ async def test_who_only_watches_has_the_table_in_focus_and_no_keys_to_send(tmp_p
         await until(pilot, lambda: app.focused is app.monitor.query_one("#requests"))
         await until(pilot, lambda: "3 cache" in screen_lines(app)[-1])
         assert not any(word in screen_lines(app)[-1] for word in ("send", "again", "composer"))
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen) and app.screen.query_one(TextFlow).text)
+        text = app.screen.query_one(TextFlow).text
+        assert "Go to the cache pane." in text
+        assert "Send the" not in text
+        assert "Take the" not in text
+
+
+async def test_where_a_scenario_stands_in_the_composers_place_the_key_that_sends_says_why_it_does_not(
+    tmp_path: Path, own_folders: None
+) -> None:
+    start = AttachServer(url=f"http://127.0.0.1:{free_port()}")
+    app = MonitorApp(Settings(start=start, save_path=str(tmp_path / "session.jsonl")))
+    shown: list[str] = []
+    app.notify = lambda text, **_: shown.append(text)  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.engine is not None)
+        app.monitor.pick("scenario")
+        await pilot.press("1")
+        await until(pilot, lambda: "3 cache" in screen_lines(app)[-1])
+        assert "send" not in screen_lines(app)[-1]
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: any("2 brings the composer back" in text for text in shown))
+        shown.clear()
+        await pilot.press("2", *"hi", "ctrl+s")
+        await until(pilot, lambda: app.engine is not None and app.engine.state.requests)
+        assert not any("scenario" in text for text in shown)

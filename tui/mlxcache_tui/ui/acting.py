@@ -24,6 +24,8 @@ from mlxcache_tui.ui.widgets.composer import Composer
 from mlxcache_tui.ui.widgets.log_pane import LogPane
 from mlxcache_tui.ui.widgets.scenario_pane import Wish
 
+NO_COMPOSER = "not sent: a scenario stands in the composer's place; 2 brings the composer back, then ^s sends"
+
 
 class ActingApp(App[int]):
     """An app with the monitor at the bottom. Its actions, and which of them are off now."""
@@ -48,6 +50,9 @@ class ActingApp(App[int]):
         self.refresh_bindings()
 
     def action_send(self) -> None:
+        if self.monitor.has_class("-scenario"):
+            self.notify(NO_COMPOSER, severity="warning", markup=False)
+            return
         # The keys typed in front of this one may still wait in the field that has the focus.
         (self.focused or self).call_later(self.monitor.query_one(Composer).request_send)
 
@@ -134,8 +139,8 @@ class ActingApp(App[int]):
             await self.push_screen(HelpScreen([info for info in ACTIONS if self.offers(info)]))
 
     def offers(self, info: ActionInfo) -> bool:
-        """Whether an action is one of this app's: a live session has no time to move through."""
-        return info.scope != "replay"
+        """Whether an action is one of this app's: live there is no time to move through, a watcher sends nothing."""
+        return info.scope != "replay" and not (self._watching and info.id in OF_SENDING)
 
     def action_command_palette(self) -> None:
         """Textual's palette, closed once."""
@@ -155,7 +160,7 @@ class ActingApp(App[int]):
             return False
         if self._watching and called in OF_SENDING:
             return False
-        if action in OF_COMPOSER and self.monitor.has_class("-scenario"):
+        if action in OF_COMPOSER and action != "send" and self.monitor.has_class("-scenario"):
             return False
         return super().check_action(action, parameters)
 

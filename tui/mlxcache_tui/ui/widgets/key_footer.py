@@ -48,7 +48,12 @@ class KeyFooter(Footer):
             yield made[key.action]
 
     def _is_useful(self, action: str) -> bool:
-        """Keys that write a letter are none while typing, and without that there is no need to leave."""
+        """Keys that write a letter are none while typing, and without that there is no need to leave.
+
+        The key that sends only says why it does not where a scenario stands in the composer's place.
+        """
+        if action == "send" and self.screen.has_class("-scenario"):
+            return False
         focused = self.screen.focused
         if isinstance(focused, TextArea | Input):
             return not action.startswith("pane(")
