@@ -10,6 +10,7 @@ from mlxcache_tui.core.results import RunResult, StepResult
 from mlxcache_tui.core.scenario import Scenario
 from mlxcache_tui.core.scenario_check import check
 from mlxcache_tui.core.scenario_view import (
+    RAN_AGAIN,
     RunProgress,
     ScenarioView,
     measured,
@@ -77,6 +78,12 @@ def test_what_failed_is_named_with_by_how_much(result: RunResult) -> None:
     held, failed = view.runs[0].steps[2].expects
     assert (held.held, held.detail[-2:]) == (True, " %")
     assert failed.held is False
+
+
+def test_a_step_that_ran_again_says_on_what_cache_it_is_judged(result: RunResult) -> None:
+    run = progress_of(result)
+    view = over(replace(run, again=frozenset({"first"})))
+    assert [RAN_AGAIN in step.notes for step in view.runs[0].steps] == [False, True, False]
 
 
 def test_figures_beside_the_last_ones(result: RunResult) -> None:

@@ -151,6 +151,7 @@ async def test_one_step_again_replaces_its_figures_and_judges_all_anew() -> None
     # The new first question is no longer slower than the second one's.
     assert [verdict.wanted for verdict in after.expectations] != [verdict.wanted for verdict in before.expectations]
     assert not after.interrupted
+    assert run.runs[0].again == {"first"}
 
 
 async def test_one_step_again_long_after_counts_neither_the_waiting_nor_what_happened_meanwhile() -> None:

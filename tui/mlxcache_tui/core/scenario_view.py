@@ -43,11 +43,14 @@ class Measured(View, frozen=True, kw_only=True):
     steps: dict[str, Figures | None]
 
 
+RAN_AGAIN = "ran again, on a cache that may have held it already"
+
+
 class RunProgress(View, frozen=True, kw_only=True):
     """One run under one set of limits, as far as it has come. `step`: the id of the step that runs now.
 
     `finished` counts that step's requests that ended; `text` says what the server does while it gets ready; `result` is
-    there once the run is over. Results, figures and verdicts are by step id.
+    there once the run is over. Results, figures and verdicts are by step id. `again`: the steps that ran once more.
     """
 
     combination: dict[str, Any]
@@ -60,6 +63,7 @@ class RunProgress(View, frozen=True, kw_only=True):
     verdicts: dict[str, tuple[Verdict, ...]] = msgspec.field(default_factory=dict)
     whole: Figures | None = None
     result: RunResult | None = None
+    again: frozenset[str] = frozenset()
 
 
 class ExpectView(View, frozen=True, kw_only=True):
@@ -231,7 +235,7 @@ def _step_view(step: Step, run: RunProgress, old: Figures | None) -> StepView:
         status=status,
         done=run.finished if running else len(result.requests) if result else 0,
         total=step.count,
-        notes=step_notes(step),
+        notes=(*step_notes(step), RAN_AGAIN) if step.id in run.again and step.restart is None else step_notes(step),
         figures=run.figures.get(step.id) if result else None,
         before=old,
         expects=tuple(map(_judged, verdicts))

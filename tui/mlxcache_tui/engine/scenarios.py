@@ -145,7 +145,7 @@ class ScenarioRun:
         assert self._runner is not None
         self._runner.resume()  # it may have been stopped while it was paused
         self.phase = "running"
-        self._update(step=step_id, finished=0, text="")
+        self._update(step=step_id, finished=0, text="", again=self.runs[self._at].again | {step_id})
         self._begin(self._run_again(self.scenario.step(step_id)))
 
     # --- underway ---
