@@ -104,6 +104,8 @@ def test_of_a_server_that_is_gone_nothing_is_said_to_be_there(phase: ev.ServerPh
     story.tell(ev.ServerPhaseChanged(at_ns=story.tick(), origin="process", phase=phase, text="gone"))
     cache, memory = cache_view(story.state), memory_view(story.state)
     assert (cache.note, cache.entries, cache.count, cache.bytes) == ("no server", (), None, None)
+    story.state.replayed = True
+    assert ("goes back" in cache_view(story.state).note) == (phase == "exited")
     assert (memory.now, memory.mlx_active, memory.mlx_pool, memory.weights, memory.cache) == (None,) * 5
     assert memory.mlx_peak == 9
 

@@ -22,6 +22,7 @@ from mlxcache_tui.core.views import (
 from mlxcache_tui.core.warnings import warnings
 
 _GONE = ("none", "exited", "unreachable")
+_BACK = "no server any more: , goes back event by event"
 
 
 def request_phase(request: RequestState) -> RequestPhase:
@@ -130,7 +131,7 @@ def cache_view(state: SessionState) -> CacheView:
     if state.server.phase in _GONE:
         return CacheView(
             known="unknown",
-            note="no server",
+            note=_BACK if state.replayed and state.server.phase == "exited" else "no server",
             entries=(),
             count=None,
             max_count=cache.max_count,
