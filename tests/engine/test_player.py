@@ -63,20 +63,28 @@ def test_it_opens_at_the_end_with_all_that_happened(path: Path) -> None:
     assert view.damage is None
 
 
-def test_it_opens_behind_the_stop_of_the_server_and_plays_from_the_start_there(tmp_path: Path) -> None:
+def test_it_opens_at_the_last_look_before_the_server_was_stopped(tmp_path: Path) -> None:
     story = told()
     story.tell(ev.ObserverLost(at_ns=story.tick(), origin="process"))
     story.tell(ev.ServerExited(at_ns=story.tick(), origin="process", pid=10, code=0, asked=True))
     path = write(tmp_path / "s.jsonl", story)
     os.utime(path, (0, 0))
     player = opened(path)
-    assert (player.view.position, player.view.count) == (COUNT + 2, COUNT + 2)
+    assert (player.view.position, player.view.count) == (COUNT, COUNT + 2)
     assert player.view.state == "paused"
-    assert same(player.state, story.state)
-    player.toggle()
+    assert same(player.state, STORY.state)
+    player.jump("request", 1)
+    assert (player.view.note, player.view.position) == ("no further request; < to the start", COUNT)
+    player.to_end()
     player.work()
-    assert player.playing
-    assert player.view.position <= 1
+    assert player.state.server.phase == "exited"
+    again = opened(path)
+    again.toggle()
+    again.work()
+    assert again.playing
+    assert again.view.position <= 1
+    story.compose("late")
+    assert len(opened(write(path, story)).state.requests) == 6
 
 
 def test_a_move_that_leads_nowhere_says_so_until_the_next_one(path: Path) -> None:

@@ -41,8 +41,11 @@ MARK_NS = 200_000_000
 """Marks of one kind nearer to each other than this are one: they lie in one cell of the time line."""
 _LANDMARKS = frozenset(
     {
+        ev.ObserverLost,
+        ev.ServerExited,
         ev.RequestComposed,
         ev.ServerLaunched,
+        ev.ObserverConnected,
         ev.EntryEvicted,
         ev.SessionStarted,
     }
@@ -62,6 +65,9 @@ class Track:
         self.evictions: list[int] = []
         self.marks: list[tuple[int, Literal["eviction", "restart"]]] = []
         self.wall_ns: int | None = None
+        self.closing: int | None = None
+        """Where our own stopping of the server begins, if nothing came after it: the last look is the one before."""
+        self._lost: int | None = None
         self._keys: set[str] = set()
         self._launched = False
 
@@ -73,6 +79,13 @@ class Track:
             self._add_landmark(event, len(times) - 1)
 
     def _add_landmark(self, event: ev.AnyEvent, position: int) -> None:
+        match event:
+            case ev.ObserverLost():
+                self._lost = position
+            case ev.ServerExited(asked=True) if self.closing is None:
+                self.closing = self._lost if self._lost is not None else position
+            case ev.RequestComposed() | ev.ServerLaunched() | ev.ObserverConnected():
+                self._lost = self.closing = None
         match event:
             case ev.RequestComposed(key=key, purpose=purpose) if purpose != "readiness" and key not in self._keys:
                 self._keys.add(key)

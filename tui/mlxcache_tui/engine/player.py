@@ -34,6 +34,8 @@ FRESH_S = 5.0
 """Seconds since the last write within which a file is taken to be growing: memory is sampled every second."""
 LINES = 500
 """Lines that are read before the clock is looked at."""
+AHEAD = 100
+"""Events that are read but not folded while more are to be read: how it ended decides about the last ones."""
 ALL: frozenset[Part] = frozenset({"server", "requests", "cache", "memory", "log", "notices"})
 
 
@@ -54,6 +56,8 @@ class Player(Face):
         self._position = 0
         self._goal: int | None = None if speed is None else 0
         """Where to go; None is the end, wherever that will be."""
+        self._opening = speed is None
+        """Go to the last look: before the server was stopped, if that is how it ended."""
         self._note = ""
         self._anchor = (0, 0)
         self._growing = False
@@ -144,12 +148,13 @@ class Player(Face):
         return "following" if self._goal is None and self._growing else "paused"
 
     def toggle(self) -> None:
-        """Play or pause; at the end of a finished file play from the start."""
+        """Play or pause; at the end of a finished file, or where it opened, play from the start."""
         self._note = ""
         self.playing = not self.playing
+        opened = self._opening and self._goal is None
         if not self.playing:
             self._goal = self._position
-        elif self._position >= len(self._events) and not self._reader.left:
+        elif self._position >= (self._last_look() if opened else len(self._events)) and not self._reader.left:
             self._go(0)
         self._set_anchor()
         self._changed()
@@ -177,7 +182,8 @@ class Player(Face):
     def _move(self, kind: str, position: int) -> None:
         """Go there; where it stands at that end already it says so."""
         at, end = self._bound_for, len(self._events)
-        if at == end <= position and not self._reader.left:
+        last = end if kind == "event" else self._last_look()  # behind it only the server's end is left
+        if last <= at and end <= position and not self._reader.left:
             self._note = f"no further {kind}; < to the start"
         elif position <= 0 == at:
             self._note = f"no {kind} before this; > to the end"
@@ -197,8 +203,14 @@ class Player(Face):
 
     def to_end(self) -> None:
         """Behind the last event; a file that grows is followed again."""
-        self.playing, self._goal, self._note = False, None, ""
+        self.playing, self._goal, self._opening, self._note = False, None, False, ""
         self._changed()
+
+    def _last_look(self) -> int:
+        count = len(self._events)
+        if self._reader.left:
+            return max(0, count - AHEAD)
+        return count if self._growing or self.track.closing is None else self.track.closing
 
     @property
     def _bound_for(self) -> int:
@@ -283,7 +295,7 @@ class Player(Face):
             if collecting:
                 gc.enable()
         if self.playing and self._position >= len(self._events) and not self._reader.left:
-            self.playing, self._goal = False, None
+            self.playing, self._goal, self._opening = False, None, False
         return frozenset(parts)
 
     def _read(self, most: int) -> None:
@@ -305,7 +317,8 @@ class Player(Face):
     def _target(self) -> int:
         """How many events should be folded by now."""
         if not self.playing:
-            return len(self._events) if self._goal is None else self._goal
+            end = self._last_look() if self._opening else len(self._events)
+            return end if self._goal is None else self._goal
         if self.speed is None:
             return len(self._events)
         clock, track = self._anchor
