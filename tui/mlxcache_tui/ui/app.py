@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from textual import on
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 
 from mlxcache_tui.core import commands as cmd
 from mlxcache_tui.core.present import Presenter
@@ -18,6 +20,7 @@ from mlxcache_tui.core.state import SessionState
 from mlxcache_tui.core.views import DetailView
 from mlxcache_tui.ui.acting import ActingApp
 from mlxcache_tui.ui.comparisons import ComparisonReporter, Comparisons
+from mlxcache_tui.ui.driver import TerminalDriver
 from mlxcache_tui.ui.messages import StateChanged
 from mlxcache_tui.ui.requests import Requests
 from mlxcache_tui.ui.scenarios import Reporter, Scenarios
@@ -83,9 +86,18 @@ class MonitorApp(ActingApp):
     async def on_mount(self) -> None:
         """Paint first; what takes long to import comes after."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit)
+        loop.add_signal_handler(signal.SIGTERM, self.exit)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         self.call_after_refresh(self._open)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's choice, with ours in place of the one for a terminal."""
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen is LinuxDriver else chosen
+
+    def _hang_up(self) -> None:
+        TerminalDriver.hang_up()
+        self.exit()
 
     async def on_unmount(self) -> None:
         """A server of ours stops with us; what was measured is on disk."""
