@@ -2,13 +2,8 @@
 
 Both clocks are the machine's one monotonic clock, and both times begin with the same byte: what differs is the way from
 the server's thread, which made the piece, through the socket to ours. Median ≤ 1 ms, p99 ≤ 5 ms.
-
-What is measured is what the program adds: its threads, of which one draws and one stamps, share one interpreter. Where
-the model computes on the same few cores, a thread that wakes up also waits until the system gives it one (up to 100 ms
-were seen on two cores), whatever the program does; so both ends are let go first, where we may ask for that.
 """
 
-import os
 from collections import defaultdict
 from pathlib import Path
 from statistics import median, quantiles
@@ -17,28 +12,12 @@ import pytest
 
 from bench.conftest import Budget, Figure
 from bench.live import BusyLog, Live, live
-from bench.program import Program, wait_for
+from bench.program import wait_for
 from mlxcache_tui.core.events import AnyEvent, FirstTokenArrived, RequestEnded, RequestSent
 
 SEND = b"\x13"
 """^s in the composer."""
 REQUESTS, RATE = 200, 2_000
-
-
-def let_go_first(program: Program) -> bool:
-    """Have each thread of the program and its server run as soon as it can go on, as it would where cores are free.
-
-    Returns False where that is not ours to ask: not on Linux, or not as root.
-    """
-    drawing = program.process.pid
-    try:
-        for process in (program.psutil, *program.psutil.children()):
-            for thread in process.threads():
-                priority = os.sched_param(1 if thread.id == drawing else 2)
-                os.sched_setscheduler(thread.id, os.SCHED_FIFO, priority)
-    except (AttributeError, OSError):
-        return False
-    return True
 
 
 def send(running: Live, events: list[AnyEvent]) -> None:
@@ -81,13 +60,12 @@ def test_ttft_is_that_of_the_observer(tmp_path: Path, budget: Budget, monkeypatc
     events: list[AnyEvent] = []
     with live(tmp_path) as running:
         running.program.shown_ns("Composer")
-        first = let_go_first(running.program)
         with BusyLog(running.log, RATE):
             for _ in range(REQUESTS):
                 send(running, events)
     found = [abs(difference) for difference in differences_ms(events)]
     assert len(found) >= REQUESTS
-    note = f"{len(found)} requests, {RATE:,} log lines a second{'' if first else ', waits for a core included'}"
+    note = f"{len(found)} requests, {RATE:,} log lines a second"
     budget.judge(
         Figure("TTFT against the observer's stamp, median", median(found), 1.0, " ms", note=note),
         Figure("TTFT against the observer's stamp, p99", quantiles(found, n=100)[98], 5.0, " ms"),
