@@ -4,13 +4,7 @@ from mlxcache_tui.core.events import EntrySwallowed
 from mlxcache_tui.core.present import request_row
 from mlxcache_tui.core.state import Reason
 from support.prompts import ask
-from support.story import HEAD, Story
-
-
-def reason(story: Story, key: str) -> Reason:
-    found = story.state.requests[key].reason
-    assert found is not None
-    return found
+from support.story import HEAD, Story, reason
 
 
 def test_the_first_request_is_first() -> None:

@@ -10,18 +10,11 @@ from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.difference import first_difference
 from mlxcache_tui.core.present import cache_view, memory_view, request_row, status_view
 from mlxcache_tui.core.reduce import fold
-from mlxcache_tui.core.state import Reason
 from mlxcache_tui.core.units import parse_size, server_size
 from mlxcache_tui.core.warnings import warnings
-from support.story import HEAD, Story
+from support.story import HEAD, Story, reason
 
 MB = 10**6
-
-
-def reason(story: Story, key: str) -> Reason:
-    found = story.state.requests[key].reason
-    assert found is not None
-    return found
 
 
 def observed(**flags: Any) -> Story:

@@ -4,14 +4,7 @@ import pytest
 
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.retention import Fate, what_became
-from mlxcache_tui.core.state import Reason
-from support.story import Story
-
-
-def reason(story: Story, key: str) -> Reason:
-    found = story.state.requests[key].reason
-    assert found is not None
-    return found
+from support.story import Story, reason
 
 
 def overlapping() -> Story:

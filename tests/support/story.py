@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mlxcache_tui.core import events as ev
 from mlxcache_tui.core.codec import text_id_of
 from mlxcache_tui.core.reduce import apply
-from mlxcache_tui.core.state import RequestState, SessionState
+from mlxcache_tui.core.state import Reason, RequestState, SessionState
 
 MS = 1_000_000
 HEAD = 7
@@ -192,3 +192,10 @@ class Story:
         self.look_up(key, prompt=prompt, **look)
         self.store(entry, key, prompt + 3)
         self.answer(key, prompt=prompt, cached=look.get("cached", 0))
+
+
+def reason(story: Story, key: str) -> Reason:
+    """What a request was told for a reason; it must have one."""
+    found = story.state.requests[key].reason
+    assert found is not None
+    return found
